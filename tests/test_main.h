@@ -1,0 +1,23 @@
+/* test_main.h - what every unit test program shares: running its suite. */
+#ifndef TEST_MAIN_H
+#define TEST_MAIN_H
+
+#include <check.h>
+#include <stdlib.h>
+
+#pragma GCC diagnostic ignored "-Wdouble-promotion" /* ck_assert_float_* promote */
+
+/* TAP on stdout carries the verdict, so we exit 0 whenever the run completed. */
+static int run_suite(Suite *s)
+{
+    SRunner *sr = srunner_create(s);
+    const char *tap = getenv("CK_TAP_LOG_FILE_NAME");
+    int failed;
+
+    srunner_run_all(sr, tap ? CK_SILENT : CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return tap || !failed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+#endif
