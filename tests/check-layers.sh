@@ -17,7 +17,7 @@ allow() { case $1 in
 esac; }
 room_of() { case $1 in
   err|log|buf|pool|clock|hash|params) echo base ;; level|fmath) echo num ;;
-  safetensors|arena) echo tensor ;; learner) echo engine ;; *) echo "$1" ;; esac; }
+  safetensors|arena) echo tensor ;; learner|request|report) echo engine ;; *) echo "$1" ;; esac; }
 
 cd "${top_srcdir:-.}" || exit 99
 bad=0

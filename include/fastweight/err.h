@@ -1,7 +1,8 @@
 /* fastweight/err.h - how a failure travels: a caller-owned struct of fixed buffers.
  *
  * What can fail returns 0 or -1, takes `struct fw_err *err` last and fills it once, where the
- * cause is known; callers pass it on untouched. NULL is allowed. Any thread; never allocates. */
+ * cause is known; callers pass it on untouched. NULL is allowed. Any thread; never allocates.
+ */
 #ifndef FW_ERR_H
 #define FW_ERR_H
 

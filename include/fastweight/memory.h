@@ -53,15 +53,16 @@ void fw_memory_recall(const struct fw_memory *m, const void *block, const struct
 /* S_t of all heads, (heads, d_k, d_v), the pending pair folded in. */
 void fw_memory_state(const struct fw_memory *m, const void *block, float *ret);
 
-struct fw_memory_head_stats { /* `inspect`, per head */
-    double norm;                         /* |S|_F */
+struct fw_memory_head_stats {               /* `inspect`, per head */
+    double norm;                            /* |S|_F */
     double residual_before, residual_after; /* of the last pair written; 0 when none */
-    double effective_rank;               /* exp of the entropy of sigma_i / sum sigma */
-    double log_g_sum;                    /* sum of log g since the start, or 0 */
+    double effective_rank;                  /* exp of the entropy of sigma_i / sum sigma */
+    double log_g_sum;                       /* sum of log g since the start, or 0 */
     uint64_t nonfinite;
 };
 /* spectrum: (min(d_k, d_v),) singular values, descending, or NULL. LAPACK; FW_ENOMEM. */
 int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t head,
-                         struct fw_memory_head_stats *ret, double *spectrum, struct fw_err *err);
+                         struct fw_memory_head_stats *ret, double *spectrum,
+                         struct fw_err *err);
 
 #endif

@@ -27,7 +27,8 @@ struct fw_params {
 
 /* Set adds or replaces. They fail with FW_EINVAL when the set is full or a string too long. */
 int fw_params_set_number(struct fw_params *p, const char *key, double v, struct fw_err *err);
-int fw_params_set_string(struct fw_params *p, const char *key, const char *v, struct fw_err *err);
+int fw_params_set_string(struct fw_params *p, const char *key, const char *v,
+                         struct fw_err *err);
 int fw_params_set_bool(struct fw_params *p, const char *key, int v, struct fw_err *err);
 
 /* Lends the item, or NULL. */

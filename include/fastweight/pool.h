@@ -5,7 +5,7 @@
 #include "fastweight/err.h"
 
 struct fw_task {
-    struct fw_task *next;             /* the pool's, while submitted */
+    struct fw_task *next;              /* the pool's, while submitted */
     void (*run)(struct fw_task *task); /* on a worker; may free or resubmit the task */
 };
 

@@ -22,7 +22,8 @@ struct fw_safetensors {
 };
 
 /* Reads a whole file in memory, checking everything; the caller ends it with done. The tensors
- * lie in an own aligned copy, so `file` may go. FW_EINVAL "bad_safetensors" says what is off. */
+ * lie in an own aligned copy, so `file` may go. FW_EINVAL "bad_safetensors" says what is off.
+ */
 int fw_safetensors_read(struct fw_safetensors *ret, const void *file, size_t len,
                         struct fw_err *err);
 void fw_safetensors_done(struct fw_safetensors *st);

@@ -4,7 +4,8 @@
  * docs/stream-learner.md. p is a pure function of the block before the token, and one function
  * yields ln p: learn, score and predict agree to the bit. A plan is immutable and shared
  * between threads; a block is used by one thread at a time, which has called fw_num_thread().
- * Tokens: bytes models take uint8_t, events take uint16_t below `vocab` (the caller checked). */
+ * Tokens: bytes models take uint8_t, events take uint16_t below `vocab` (the caller checked).
+ */
 #ifndef FW_STREAM_H
 #define FW_STREAM_H
 
@@ -38,8 +39,8 @@ void fw_stream_learn(const struct fw_stream *s, void *block, const void *tokens,
 /* Frozen reading: a view borrows the block (which must not change meanwhile) and owns the
  * registers, which advance as it is fed; weights, tables, counters and rng stand still. */
 struct fw_stream_view;
-int fw_stream_view_new(struct fw_stream_view **ret, const struct fw_stream *s, const void *block,
-                       struct fw_err *err);
+int fw_stream_view_new(struct fw_stream_view **ret, const struct fw_stream *s,
+                       const void *block, struct fw_err *err);
 void fw_stream_view_free(struct fw_stream_view *v);
 /* Advances over n tokens; logp (n,) or NULL: ln p of each, before it. */
 void fw_stream_view_feed(struct fw_stream_view *v, const void *tokens, size_t n, double *logp);
@@ -52,9 +53,10 @@ uint32_t fw_stream_view_sample(struct fw_stream_view *v, float temperature, uint
 
 #define FW_STREAM_MAX_HEADS 24
 struct fw_stream_stats { /* `inspect`; all from counters inside the block */
-    double bits_all, bits_1k, bits_10k, bits_100k; /* mean bits per token, exponential windows */
-    double calibration_error;                      /* mean |p - outcome share| over p buckets */
-    uint64_t tokens, nonfinite;                    /* nonfinite: floats that are not, 0 if sane */
+    double bits_all, bits_1k, bits_10k,
+        bits_100k;              /* mean bits per token, exponential windows */
+    double calibration_error;   /* mean |p - outcome share| over p buckets */
+    uint64_t tokens, nonfinite; /* nonfinite: floats that are not, 0 if sane */
     uint32_t heads;
     char head_name[FW_STREAM_MAX_HEADS][16];
     uint64_t rows[FW_STREAM_MAX_HEADS];     /* capacity that head shares, in rows */

@@ -15,12 +15,23 @@
 #define FW_NAME_MAX 64 /* with the NUL */
 
 enum fw_dtype {
-    FW_U8, FW_I8, FW_U16, FW_I16, FW_U32, FW_I32, FW_U64, FW_I64, FW_F16, FW_BF16, FW_F32, FW_F64
+    FW_U8,
+    FW_I8,
+    FW_U16,
+    FW_I16,
+    FW_U32,
+    FW_I32,
+    FW_U64,
+    FW_I64,
+    FW_F16,
+    FW_BF16,
+    FW_F32,
+    FW_F64
 };
 
 size_t fw_dtype_bytes(enum fw_dtype t);
-const char *fw_dtype_name(enum fw_dtype t);                 /* "F32", as in safetensors */
-int fw_dtype_parse(const char *name, enum fw_dtype *ret);   /* -1 when unknown */
+const char *fw_dtype_name(enum fw_dtype t);               /* "F32", as in safetensors */
+int fw_dtype_parse(const char *name, enum fw_dtype *ret); /* -1 when unknown */
 
 struct fw_tensor { /* a view: borrows name's bytes not at all, data always */
     char name[FW_NAME_MAX];

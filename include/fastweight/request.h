@@ -1,0 +1,120 @@
+/* fastweight/request.h - one request to a session: what is asked, what is answered.
+ *
+ * The asking side fills the first part, everything else zero; strings and tensors are borrowed
+ * until done. The answer is owned by the request and freed by fw_request_done(). */
+#ifndef FW_REQUEST_H
+#define FW_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fastweight/buf.h"
+#include "fastweight/hash.h"
+#include "fastweight/params.h"
+#include "fastweight/report.h"
+#include "fastweight/store.h"
+#include "fastweight/tensor.h"
+
+#define FW_LABELS_MAX 4096 /* bytes of the labels' JSON text with the NUL */
+#define FW_KEY_MAX    256  /* idempotency key with the NUL */
+
+enum fw_verb {
+    FW_CREATE,
+    FW_DELETE,
+    FW_LABEL,
+    FW_FACTS,
+    FW_LEARN,
+    FW_SCORE,
+    FW_PREDICT,
+    FW_RECALL,
+    FW_GENERATE,
+    FW_INSPECT,
+    FW_TENSOR,
+    FW_SNAPSHOT,
+    FW_SNAPSHOT_LIST,
+    FW_SNAPSHOT_GET,
+    FW_SNAPSHOT_DROP,
+    FW_RESTORE,
+    FW_EXPORT,
+    FW_IMPORT,
+    FW_FORK,
+    FW_CHECKPOINT
+};
+
+enum fw_detail { FW_DETAIL_NONE, FW_DETAIL_MEAN, FW_DETAIL_LINES, FW_DETAIL_TOKENS };
+
+struct fw_facts { /* of one session, as GET tells them */
+    char id[FW_ID_MAX], model[FW_ID_MAX], kind[16];
+    int64_t uid;
+    struct fw_params config;
+    struct fw_hash config_hash;
+    uint64_t state_bytes, version, durable_version, tokens_seen;
+    int64_t created_ms;
+    char labels[FW_LABELS_MAX]; /* a JSON object's text */
+    char parent_id[FW_ID_MAX];  /* "" when none */
+    uint64_t parent_version;
+    struct fw_hash parent_hash;
+    bool resident, has_hash;
+    struct fw_hash hash;
+};
+
+struct fw_line { /* surprise=lines: one line of the body, its newline included */
+    uint64_t start, tokens;
+    double bits;
+};
+
+struct fw_request {
+    /* Asked: set by the caller, borrowed until done. Unused fields are zero. */
+    enum fw_verb verb;
+    char id[FW_ID_MAX];
+    char name[FW_ID_MAX];   /* snapshot, tensor; CREATE: the snapshot of `from`, or "" */
+    char new_id[FW_ID_MAX]; /* FORK: "" picks one */
+    char model[FW_ID_MAX];  /* CREATE */
+    char from[FW_ID_MAX];   /* CREATE from a session (as FORK) or its snapshot `name` */
+    struct fw_params config;
+    const char *labels;   /* CREATE, LABEL: canonical JSON object text, or NULL */
+    struct fw_tensors in; /* streams: one tensor "tokens" (n,), U8 for bytes, U16 for events;
+                             PREDICT, GENERATE: the prefix, may be empty; associative: pairs */
+    enum fw_detail detail;
+    bool async, want_hash, adapt, full, learn;
+    size_t top, max_tokens;
+    float temperature;
+    uint64_t seed;
+    const void *file; /* IMPORT */
+    size_t file_len;
+    char key[FW_KEY_MAX]; /* Idempotency-Key or "" */
+    bool has_match;       /* If-Match: refuse with FW_EVERSION unless both are current */
+    int64_t match_uid;
+    uint64_t match_version;
+    void (*done)(struct fw_request *r); /* exactly once, any thread; must not block */
+    void *arg;
+
+    /* Answered: valid in done; freed by fw_request_done. */
+    bool failed;
+    struct fw_err err;
+    struct fw_facts facts;
+    uint64_t version, tokens; /* tokens: how many this request learned, scored, generated */
+    double mean, total;       /* surprise in bits per token and in all; associative: residual */
+    bool replayed;            /* the repeat of an idempotency key: status, version, mean only */
+    double *detail_value;     /* TOKENS: (tokens, detail_width) */
+    size_t detail_width;      /* 1, or heads */
+    struct fw_line *line;
+    size_t lines;
+    uint32_t *ids; /* PREDICT top, GENERATE */
+    double *logp;  /* PREDICT: of ids, or with full (vocab,) */
+    size_t count;  /* of ids and logp */
+    float *values; /* RECALL, LEARN with queries: (tokens, heads, d_v) */
+    size_t values_count;
+    uint64_t values_shape[3];
+    struct fw_buf bytes; /* EXPORT, SNAPSHOT_GET, TENSOR: a safetensors file */
+    struct fw_report report;
+    struct fw_store_snapshot *snapshot; /* SNAPSHOT (1), SNAPSHOT_LIST; `count` of them */
+
+    struct fw_request *next; /* the engine's from here on */
+    struct fw_work *work;
+};
+
+void fw_request_done(struct fw_request *r); /* frees the answer */
+
+#endif
