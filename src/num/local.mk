@@ -1,0 +1,22 @@
+noinst_LIBRARIES += src/libnum.a
+src_libnum_a_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
+src_libnum_a_SOURCES = src/num/num.c src/num/half.c \
+	include/fastweight/num.h include/fastweight/level.h include/fastweight/fmath.h
+
+# fmath.h as loops, both levels, for its test
+check_LIBRARIES += src/num/libfmath_base.a
+src_num_libfmath_base_a_CPPFLAGS = $(AM_CPPFLAGS)
+src_num_libfmath_base_a_SOURCES = src/num/fmath_copy.c src/num/fmath_copy.h
+FMATH_COPIES = src/num/libfmath_base.a
+if HAVE_V3
+check_LIBRARIES += src/num/libfmath_v3.a
+src_num_libfmath_v3_a_CPPFLAGS = $(V3_CPPFLAGS)
+src_num_libfmath_v3_a_CFLAGS = $(V3_CFLAGS)
+src_num_libfmath_v3_a_SOURCES = src/num/fmath_copy.c src/num/fmath_copy.h
+FMATH_COPIES += src/num/libfmath_v3.a
+endif
+
+UNIT_TESTS += src/num/num_test src/num/half_test src/num/fmath_test
+src_num_num_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
+src_num_half_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
+src_num_fmath_test_LDADD = $(FMATH_COPIES) $(NUM_LIBS) $(CHECK_LIBS)
