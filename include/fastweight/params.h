@@ -9,7 +9,8 @@
 
 #include "fastweight/err.h"
 
-#define FW_MAX_PARAMS 32
+#define FW_MAX_PARAMS  32
+#define FW_PARAMS_TEXT 4096 /* bytes that hold any canonical text */
 
 enum fw_param_type { FW_PARAM_NUMBER, FW_PARAM_STRING, FW_PARAM_BOOL };
 
