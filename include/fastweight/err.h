@@ -45,4 +45,14 @@ int fw_fail(struct fw_err *err, enum fw_code code, const char *reason, const cha
 int fw_fail_param(struct fw_err *err, enum fw_code code, const char *reason, const char *param,
                   const char *fmt, ...) FW_PRINTF(5, 6);
 
+/* Lets the compiler see the -1: without it, what a caller reads only after success looks
+ * uninitialised to -Wmaybe-uninitialized. */
+static inline int fw_minus_one(int rc)
+{
+    (void)rc;
+    return -1;
+}
+#define fw_fail(...)       fw_minus_one(fw_fail(__VA_ARGS__))
+#define fw_fail_param(...) fw_minus_one(fw_fail_param(__VA_ARGS__))
+
 #endif

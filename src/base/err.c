@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#undef fw_fail /* here are the functions themselves */
+#undef fw_fail_param
+
 static void fill(struct fw_err *err, enum fw_code code, const char *reason, const char *param,
                  const char *fmt, va_list ap)
 {
