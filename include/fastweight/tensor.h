@@ -71,7 +71,8 @@ void fw_layout_done(struct fw_layout *l);
 /* Appends a field at the next multiple of 64 and writes its offset. FW_EINVAL on overflow. */
 int fw_layout_add(struct fw_layout *l, const char *name, enum fw_dtype dtype, uint32_t ndim,
                   const uint64_t *shape, size_t *ret_offset, struct fw_err *err);
-/* Rounds block_bytes up to `bytes` (0: leave it exact). FW_EINVAL when the fields need more. */
+/* Rounds block_bytes up to `bytes` (0: leave it exact), a multiple of 64. FW_EINVAL when it is
+ * none or the fields need more. */
 int fw_layout_seal(struct fw_layout *l, size_t bytes, struct fw_err *err);
 const struct fw_field *fw_layout_find(const struct fw_layout *l, const char *name);
 /* FW_EINVAL naming the offset when a byte of the block outside all fields is not zero. */
