@@ -22,3 +22,35 @@ clients_fwctl_fwctl_SOURCES = \
 	clients/fwctl/import.c \
 	clients/fwctl/fork.c \
 	clients/fwctl/rm.c
+
+EXTRA_DIST += \
+	clients/shell/common.sh \
+	clients/shell/checkpoint.sh \
+	clients/shell/create.sh \
+	clients/shell/delete.sh \
+	clients/shell/export.sh \
+	clients/shell/facts.sh \
+	clients/shell/fork.sh \
+	clients/shell/generate.sh \
+	clients/shell/healthz.sh \
+	clients/shell/import.sh \
+	clients/shell/inspect.sh \
+	clients/shell/label.sh \
+	clients/shell/learn-pairs.sh \
+	clients/shell/learn-text.sh \
+	clients/shell/learn.sh \
+	clients/shell/list.sh \
+	clients/shell/metrics.sh \
+	clients/shell/models.sh \
+	clients/shell/predict.sh \
+	clients/shell/readyz.sh \
+	clients/shell/recall.sh \
+	clients/shell/restore.sh \
+	clients/shell/score.sh \
+	clients/shell/snapshot-get.sh \
+	clients/shell/snapshot-rm.sh \
+	clients/shell/snapshot.sh \
+	clients/shell/snapshots.sh \
+	clients/shell/tensor.sh \
+	clients/shell/tensors.sh \
+	clients/shell/version.sh
