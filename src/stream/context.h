@@ -1,0 +1,50 @@
+/* context.h - what a byte stream has been so far: registers, history ring, match table. */
+#ifndef CONTEXT_H
+#define CONTEXT_H
+
+#include <stdint.h>
+
+#include "core.h"
+
+#define MAX_FIELDS 64
+
+struct regs {               /* lies in the block; a view keeps its own copy */
+    uint64_t last8;         /* last byte lowest */
+    uint32_t pos;           /* bytes so far, modulo 2^32; the ring is indexed with a mask */
+    uint32_t word[3];       /* hash of this word's letters (0: none), the one before, ... */
+    uint32_t shape;         /* hash of the line, digit runs collapsed */
+    uint32_t shape8;        /* the same, of about the last 8 characters */
+    uint32_t token;         /* hash of the token's bytes so far */
+    uint32_t field, offset; /* which token of the line, which byte of it */
+    uint32_t line_start;
+    uint32_t fields, fields_above; /* starts known, <= MAX_FIELDS */
+    uint32_t start[MAX_FIELDS], start_above[MAX_FIELDS];
+    uint32_t match, match_len, match_missed; /* position copied from; 0: none */
+    uint32_t above;               /* the same field and offset one line up; 0: none */
+    uint32_t above_history;       /* one bit per byte: 1 = it was wrong */
+    uint32_t last_masked, digits; /* last byte with digits as '0'; a bit per byte */
+    uint32_t zero;
+};
+
+struct history { /* borrowed: the block's, or a view's own ring */
+    uint8_t *ring;
+    uint32_t mask;
+    const uint32_t *table; /* hash of six bytes -> position after them */
+    uint32_t table_mask;
+};
+
+/* Takes in one byte. *ret_slot: where the match table wants regs->pos (learning writes it). */
+void context_advance(struct regs *r, const struct history *h, uint8_t byte, uint32_t *ret_slot);
+/* The hashes, guesses and classes for the next byte. */
+void context_read(const struct regs *r, const struct history *h, struct core_context *ret);
+_Static_assert(sizeof(struct regs) == 8 + 148 * 4, "no hidden padding");
+int context_validate(const struct regs *r, struct fw_err *err);
+
+#define CONTEXT_HEADS  10
+#define CONTEXT_RUNS   3
+#define CONTEXT_COPIES 2
+#define CONTEXT_SECOND 40  /* 8 match classes x 5 states of the field copy */
+#define CONTEXT_THIRD  512 /* kinds of the last three bytes */
+extern const char *const context_names[CONTEXT_HEADS + CONTEXT_RUNS + CONTEXT_COPIES];
+
+#endif
