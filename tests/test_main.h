@@ -7,6 +7,18 @@
 
 #pragma GCC diagnostic ignored "-Wdouble-promotion" /* ck_assert_float_* promote */
 
+/* Sanitizers own memory and mappings of their own: tests that measure these are left out. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* TAP on stdout carries the verdict, so we exit 0 whenever the run completed. */
 static int run_suite(Suite *s)
 {

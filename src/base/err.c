@@ -10,8 +10,8 @@
 #undef fw_fail /* here are the functions themselves */
 #undef fw_fail_param
 
-static void fill(struct fw_err *err, enum fw_code code, const char *reason, const char *param,
-                 const char *fmt, va_list ap)
+static FW_PRINTF(5, 0) void fill(struct fw_err *err, enum fw_code code, const char *reason,
+                                 const char *param, const char *fmt, va_list ap)
 {
     err->code = code;
     snprintf(err->reason, sizeof err->reason, "%s", reason);
