@@ -16,6 +16,7 @@ enum fw_code {
     FW_EVERSION,  /* If-Match named another version                 412 */
     FW_ETOOBIG,   /* a limit named in msg is exceeded               413 */
     FW_EMEDIA,    /* unsupported content type                       415 */
+    FW_EMETHOD,   /* the path has no such method                    405 + Allow */
     FW_EBUSY,     /* queue or quota full                            429 + Retry-After */
     FW_ENOTSUP,   /* not built for this kind                        501 */
     FW_EAGAIN,    /* draining, or all memory pinned                 503 + Retry-After */
