@@ -17,7 +17,7 @@ struct fw_report_item {
     int is_array;
     size_t count;       /* 1 unless an array */
     double *number;     /* owned; NUMBER and INTEGER; a non-finite number is JSON null */
-    char (*string)[32]; /* owned; STRING */
+    char (*string)[64]; /* owned; STRING; longer ones are cut */
 };
 
 struct fw_report {

@@ -68,8 +68,9 @@ struct fw_request {
     /* Asked: set by the caller, borrowed until done. Unused fields are zero. */
     enum fw_verb verb;
     char id[FW_ID_MAX];
-    char name[FW_ID_MAX];   /* snapshot, tensor; CREATE: the snapshot of `from`, or "" */
-    char new_id[FW_ID_MAX]; /* FORK: "" picks one */
+    char name[FW_ID_MAX];   /* snapshot, tensor; CREATE: the snapshot of `from`, or "";
+                               SNAPSHOT_LIST: after this name */
+    char new_id[FW_ID_MAX]; /* FORK: "" picks one (so does CREATE with id "") */
     char model[FW_ID_MAX];  /* CREATE */
     char from[FW_ID_MAX];   /* CREATE from a session (as FORK) or its snapshot `name` */
     struct fw_params config;
@@ -78,7 +79,7 @@ struct fw_request {
                              PREDICT, GENERATE: the prefix, may be empty; associative: pairs */
     enum fw_detail detail;
     bool async, want_hash, adapt, full, learn;
-    size_t top, max_tokens;
+    size_t top, max_tokens; /* top: of PREDICT; SNAPSHOT_LIST: at most so many, 0 = all */
     float temperature;
     uint64_t seed;
     const void *file; /* IMPORT */
@@ -110,6 +111,7 @@ struct fw_request {
     struct fw_buf bytes; /* EXPORT, SNAPSHOT_GET, TENSOR: a safetensors file */
     struct fw_report report;
     struct fw_store_snapshot *snapshot; /* SNAPSHOT (1), SNAPSHOT_LIST; `count` of them */
+    struct fw_field *field;             /* TENSOR with name "": the block's; `count` of them */
 
     struct fw_request *next; /* the engine's from here on */
     struct fw_work *work;

@@ -1,0 +1,82 @@
+/* fastweight/learner.h - the one interface of a learner kind: stream, associative, later
+ * others.
+ *
+ * An opened learner is a recipe's plan: immutable, shared by every session of the same model
+ * and configuration, used from any thread. A block is used by one thread at a time, which has
+ * called fw_num_thread(). A body (`in`) was checked whole before it is learned, scored or read;
+ * after that nothing of it can fail. Which function serves which request is in engine/. */
+#ifndef FW_LEARNER_H
+#define FW_LEARNER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fastweight/params.h"
+#include "fastweight/report.h"
+#include "fastweight/tensor.h"
+
+struct fw_learner { /* what each kind's own struct begins with */
+    const struct fw_learner_kind *kind;
+    const struct fw_layout *layout; /* lent: the block */
+    uint32_t vocab;                 /* 0: predicts no tokens */
+    size_t token_bytes;             /* of an element of "tokens": 1, 2 or 4; 0: takes pairs */
+    size_t width;                   /* surprise values a token: 1, or heads (residuals) */
+    size_t values[2];               /* what a query reads: (heads, d_v); 0, 0: no recall */
+};
+
+struct fw_view { /* a frozen reading of a block; what each kind's own view begins with */
+    const struct fw_learner *learner;
+};
+
+enum fw_use {
+    FW_USE_LEARN, /* at least one token */
+    FW_USE_SCORE, /* the same without queries */
+    FW_USE_PREFIX,
+    FW_USE_QUERY
+};
+
+struct fw_learner_kind {
+    const char *name;
+    const char *const *models; /* ids that open() takes, NULL-terminated */
+
+    /* *resolved: the full configuration. FW_EINVAL naming config.KEY. */
+    int (*open)(struct fw_learner **ret, const char *model, const struct fw_params *config,
+                struct fw_params *resolved, struct fw_err *err);
+    void (*close)(struct fw_learner *l);
+
+    void (*init)(const struct fw_learner *l, void *block); /* block: zeroed */
+    /* Every index, position and float of a foreign block, before it is used. FW_EINVAL. */
+    int (*validate)(const struct fw_learner *l, const void *block, struct fw_err *err);
+
+    /* FW_EINVAL says what is wrong where; a use that the kind does not know is one too. */
+    int (*check)(const struct fw_learner *l, enum fw_use use, const struct fw_tensors *in,
+                 size_t *ret_tokens, struct fw_err *err);
+    /* Learns tokens [from, from + n). surprise: (n, width) bits (or residuals) before each
+     * update, values: what the body's queries read after each, or NULL. */
+    void (*learn)(const struct fw_learner *l, void *block, const struct fw_tensors *in,
+                  size_t from, size_t n, double *surprise, float *values);
+
+    /* The block must not change while a view of it exists. */
+    int (*view_new)(struct fw_view **ret, const struct fw_learner *l, const void *block,
+                    struct fw_err *err);
+    void (*view_free)(struct fw_view *v); /* NULL is allowed */
+    /* Frozen: registers advance, all else stands still. surprise may be NULL. */
+    void (*score)(struct fw_view *v, const struct fw_tensors *in, size_t from, size_t n,
+                  double *surprise);
+    void (*recall)(struct fw_view *v, const struct fw_tensors *in, size_t from, size_t n,
+                   float *values);
+    /* Of the next token; only where vocab > 0. logp: (vocab,) nats. */
+    void (*predict)(struct fw_view *v, double *logp);
+    size_t (*top)(struct fw_view *v, size_t k, uint32_t *ids, double *logp);
+    uint32_t (*sample)(struct fw_view *v, float temperature, uint64_t *rng);
+
+    int (*inspect)(const struct fw_learner *l, const void *block, struct fw_report *r,
+                   struct fw_err *err);
+    /* One field as people shall see it, into out (field->bytes). */
+    void (*show)(const struct fw_learner *l, const void *block, const struct fw_field *f,
+                 void *out);
+};
+
+extern const struct fw_learner_kind fw_learner_stream, fw_learner_associative;
+
+#endif
