@@ -35,6 +35,7 @@ struct fw_store_session { /* one row; strings are borrowed (ops) or lent for the
     uint64_t parent_version;
     struct fw_hash parent_hash;
     uint64_t journal_rows, journal_bytes, journal_tokens; /* reads only: above the block */
+    int damaged; /* reads only: the row cannot be read; only uid, owner and id are set */
 };
 
 struct fw_store_result { /* of one keyed learn: outlives its journal row */
@@ -44,10 +45,10 @@ struct fw_store_result { /* of one keyed learn: outlives its journal row */
 };
 
 enum fw_store_verb {
-    FW_STORE_CREATE,          /* session, block or NULL */
+    FW_STORE_CREATE,          /* session (all facts are its), block or NULL; FW_EEXIST */
     FW_STORE_APPEND,          /* uid, version, tokens, body, key, digest */
     FW_STORE_CHECKPOINT,      /* uid, version, tokens, block, hash, results; cuts the journal */
-    FW_STORE_DELETE,          /* uid, with journal, keys, snapshots */
+    FW_STORE_DELETE,          /* uid, with journal, keys, snapshots; damaged ones, too */
     FW_STORE_LABELS,          /* uid, labels */
     FW_STORE_SNAPSHOT,        /* uid, name, version, tokens, block, hash; FW_EEXIST */
     FW_STORE_SNAPSHOT_DELETE, /* uid, name; FW_ENOENT */
@@ -75,17 +76,17 @@ struct fw_store_op {
 };
 
 /* Any thread; never blocks. An APPEND whose version is not the successor of what the store has
- * for that session fails ("journal_gap"): after one failed row all later ones in flight fail.
- */
+ * for that session fails (FW_ENOSPC "journal_gap"): after one failed row all later ones in
+ * flight fail. Any op of a deleted session: FW_ENOENT. Above a limit: FW_ETOOBIG. */
 void fw_store_submit(struct fw_store *s, struct fw_store_op *op);
 
-/* Every session once, in uid order (at start). Stops when fn returns non-zero. */
+/* Every session once, in uid order (at start). Stops when fn returns non-zero; 0 then, too. */
 int fw_store_sessions(struct fw_store *s,
                       int (*fn)(void *arg, const struct fw_store_session *row), void *arg,
                       struct fw_err *err);
-/* The stored block into `block` (block_bytes), its version, tokens_seen, hash as recorded: one
- * consistent read. FW_ECORRUPT when chunks are missing or SQLite calls the page damaged; the
- * caller compares the hash. */
+/* The stored block into `block` (block_bytes; untouched when !has_block), its version,
+ * tokens_seen, hash as recorded: one consistent read; the strings in *ret are "". FW_ECORRUPT
+ * when chunks are missing or SQLite calls the page damaged; the caller compares the hash. */
 int fw_store_load(struct fw_store *s, int64_t uid, void *block, size_t block_bytes,
                   struct fw_store_session *ret, struct fw_err *err);
 

@@ -1,0 +1,13 @@
+STORE_LIBS = src/libstore.a $(BASE_LIBS) $(SQLITE_LIBS)
+
+noinst_LIBRARIES += src/libstore.a
+src_libstore_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
+src_libstore_a_SOURCES = src/store/dir.c src/store/ops.c src/store/readers.c \
+	src/store/reads.c src/store/schema.c src/store/sql.c src/store/sql.h \
+	src/store/store.c src/store/store_int.h src/store/writer.c \
+	include/fastweight/store.h
+
+noinst_HEADERS += src/store/store_testing.h
+UNIT_TESTS += src/store/store_test
+src_store_store_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
+src_store_store_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
