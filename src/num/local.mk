@@ -1,7 +1,15 @@
 noinst_LIBRARIES += src/libnum.a
 src_libnum_a_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
-src_libnum_a_SOURCES = src/num/num.c src/num/half.c \
-	include/fastweight/num.h include/fastweight/level.h include/fastweight/fmath.h
+src_libnum_a_SOURCES = src/num/num.c src/num/half.c src/num/kernel_base.c \
+	include/fastweight/num.h include/fastweight/level.h include/fastweight/fmath.h \
+	include/fastweight/kernel.h
+if HAVE_V3
+NUM_V3 = src/libnum_v3.a
+noinst_LIBRARIES += $(NUM_V3)
+src_libnum_v3_a_CPPFLAGS = $(V3_CPPFLAGS)
+src_libnum_v3_a_CFLAGS = $(V3_CFLAGS)
+src_libnum_v3_a_SOURCES = src/num/kernel_v3.c
+endif
 
 # fmath.h as loops, both levels, for its test
 check_LIBRARIES += src/num/libfmath_base.a
@@ -16,7 +24,8 @@ src_num_libfmath_v3_a_SOURCES = src/num/fmath_copy.c src/num/fmath_copy.h
 FMATH_COPIES += src/num/libfmath_v3.a
 endif
 
-UNIT_TESTS += src/num/num_test src/num/half_test src/num/fmath_test
+UNIT_TESTS += src/num/num_test src/num/half_test src/num/fmath_test src/num/kernel_test
 src_num_num_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
 src_num_half_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
 src_num_fmath_test_LDADD = $(FMATH_COPIES) $(NUM_LIBS) $(CHECK_LIBS)
+src_num_kernel_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)

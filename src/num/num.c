@@ -16,6 +16,8 @@
 
 #include <cblas.h>
 
+#include "fastweight/kernel.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -76,6 +78,15 @@ enum fw_level fw_num_level(void)
 const char *fw_num_cpu_level(void)
 {
     return level == FW_LEVEL_X86_64_V3 ? "x86-64-v3" : "baseline";
+}
+
+const struct fw_kernels *fw_num_kernels(void)
+{
+#ifdef HAVE_V3
+    if (level == FW_LEVEL_X86_64_V3)
+        return &fw_kernels_v3;
+#endif
+    return &fw_kernels_base;
 }
 
 void fw_num_thread(void)

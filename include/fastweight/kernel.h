@@ -1,0 +1,54 @@
+/* fastweight/kernel.h - the loops of the associative memories, one table per CPU level.
+ *
+ * A head is S (d_k, d_v), row-major, and a pending pair: S_t[i][j] = fma(k_i, e_j, S_ij) when
+ * valid, else S_ij. The fold of the pending pair, the decay and the product S'k are one pass
+ * over S. Every output column is a chain of fma over i in order, so columns may be cut into
+ * panels at will and all levels agree to the bit. Calls allocate nothing and use at most 80 KiB
+ * of stack; the thread has called fw_num_thread(). */
+#ifndef FW_KERNEL_H
+#define FW_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fastweight/level.h"
+
+struct fw_head { /* borrowed from a state block */
+    size_t d_k, d_v;
+    float *S;   /* (d_k, d_v) */
+    float *k;   /* (d_k,) pending */
+    float *e;   /* (d_v,) pending */
+    bool valid; /* is there a pending pair */
+};
+
+struct fw_pairs { /* n pairs of one head; rows lie `stride` floats apart */
+    size_t n;
+    const float *k, *v, *q; /* (n, d_k), (n, d_v), (n, d_k); q NULL: no reads */
+    size_t k_stride, v_stride, q_stride;
+    const float *beta, *g; /* (n,); g NULL: no decay */
+    float *err;            /* (n, d_v), written: v - S'k of each pair */
+    float *o;              /* (n, d_v), written when q is given: S_t'q after each pair */
+    size_t o_stride;
+};
+
+struct fw_reads { /* n queries of one head */
+    size_t n;
+    const float *q; /* (n, d_k) */
+    size_t q_stride;
+    float *o; /* (n, d_v), written */
+    size_t o_stride;
+};
+
+struct fw_kernels {
+    /* For each pair: S = g S_t, err = v - S'k, pending = (k, beta err). n > 0; k, v and q must
+     * not overlap the head. */
+    void (*delta)(struct fw_head *h, const struct fw_pairs *p);
+    /* o[t] = S_t'q[t]; the head stands still. */
+    void (*read)(const struct fw_head *h, const struct fw_reads *r);
+};
+
+extern const struct fw_kernels fw_kernels_base; /* plain loops: the reference */
+extern const struct fw_kernels fw_kernels_v3;   /* where HAVE_V3 */
+const struct fw_kernels *fw_num_kernels(void);  /* of the level chosen by fw_num_init */
+
+#endif

@@ -1,0 +1,276 @@
+/* kernel_v3.c - the kernels for x86-64-v3: panels of 32 columns, four 8-lane vectors abreast.
+ *
+ * Four chains of fma hide their own latency; a row of a panel is two cache lines, loaded and
+ * stored once per pair. Columns do not see each other (p_j, e_j and o_j need column j alone),
+ * so a panel runs through all pairs of the call before the next one starts, e' staying in
+ * registers. A panel is first copied together when that pays (several pairs, or the last one,
+ * narrower than 32 and padded with zeros), because rows d_v floats apart collide in the
+ * first-level cache. Same bits as kernel_base.c: the same operations in the same order for each
+ * column. */
+#include "config.h"
+
+#include "fastweight/kernel.h"
+
+#include <string.h>
+
+#include <immintrin.h>
+
+#define WIDTH     32
+#define COPY_ROWS 512 /* taller panels stay where they are: 64 KiB of stack */
+#define COPY_N    4   /* so many pairs repay the copy */
+#define INLINE    static inline __attribute__((always_inline))
+#define OWN       static __attribute__((noinline))
+
+struct row { /* 32 columns */
+    __m256 a, b, c, d;
+};
+
+INLINE struct row load(const float *x)
+{
+    return (struct row){ _mm256_loadu_ps(x), _mm256_loadu_ps(x + 8), _mm256_loadu_ps(x + 16),
+                         _mm256_loadu_ps(x + 24) };
+}
+
+INLINE void store(float *x, struct row r)
+{
+    _mm256_storeu_ps(x, r.a);
+    _mm256_storeu_ps(x + 8, r.b);
+    _mm256_storeu_ps(x + 16, r.c);
+    _mm256_storeu_ps(x + 24, r.d);
+}
+
+INLINE struct row fma_row(__m256 x, struct row y, struct row z)
+{
+    return (struct row){ _mm256_fmadd_ps(x, y.a, z.a), _mm256_fmadd_ps(x, y.b, z.b),
+                         _mm256_fmadd_ps(x, y.c, z.c), _mm256_fmadd_ps(x, y.d, z.d) };
+}
+
+INLINE struct row scale(__m256 x, struct row y)
+{
+    return (struct row){ _mm256_mul_ps(x, y.a), _mm256_mul_ps(x, y.b), _mm256_mul_ps(x, y.c),
+                         _mm256_mul_ps(x, y.d) };
+}
+
+INLINE struct row sub(struct row x, struct row y)
+{
+    return (struct row){ _mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b),
+                         _mm256_sub_ps(x.c, y.c), _mm256_sub_ps(x.d, y.d) };
+}
+
+INLINE struct row zero(void)
+{
+    __m256 z = _mm256_setzero_ps();
+
+    return (struct row){ z, z, z, z };
+}
+
+/* Off the fast path: the first w < 32 columns, the others read as 0 and are not written. */
+OWN struct row load_narrow(const float *x, size_t w)
+{
+    float full[WIDTH] = { 0 };
+
+    memcpy(full, x, w * sizeof *x);
+    return load(full);
+}
+
+OWN void store_narrow(float *x, struct row r, size_t w)
+{
+    float full[WIDTH];
+
+    store(full, r);
+    memcpy(x, full, w * sizeof *x);
+}
+
+INLINE struct row load_part(const float *x, size_t w)
+{
+    return w == WIDTH ? load(x) : load_narrow(x, w);
+}
+
+INLINE void store_part(float *x, struct row r, size_t w)
+{
+    if (w == WIDTH)
+        store(x, r);
+    else
+        store_narrow(x, r, w);
+}
+
+struct panel {       /* w columns of a head from column j on */
+    float *P;        /* (rows, full ? 32 : w), rows ld floats apart */
+    size_t ld, rows; /* rows > 0 */
+    bool full;       /* 32 columns may be touched in P */
+    size_t j, w;
+};
+
+/* One pass: S = g fma(k', e', S), p = S'k. cols, fold and gate are constants where it is used.
+ */
+INLINE struct row sweep(const struct panel *b, size_t cols, const float *kp, struct row e,
+                        const float *k, float g, int fold, int gate)
+{
+    struct row p = zero();
+    __m256 gg = _mm256_set1_ps(g);
+    float *P = b->P;
+    size_t ld = b->ld, rows = b->rows;
+
+    for (size_t i = 0; i < rows; i++, P += ld) {
+        __m256 kpi = _mm256_broadcast_ss(kp + i), ki = _mm256_broadcast_ss(k + i);
+        struct row s = load_part(P, cols);
+
+        if (fold)
+            s = fma_row(kpi, e, s);
+        if (gate)
+            s = scale(gg, s);
+        p = fma_row(ki, s, p);
+        if (fold || gate)
+            store_part(P, s, cols);
+    }
+    return p;
+}
+
+/* The loops that carry the load are functions of their own: nothing else wants registers. */
+OWN struct row sweep_fold(const struct panel *b, const float *kp, const struct row *e,
+                          const float *k)
+{
+    return sweep(b, WIDTH, kp, *e, k, 1, 1, 0);
+}
+
+OWN struct row sweep_gate(const struct panel *b, const float *kp, const struct row *e,
+                          const float *k, float g)
+{
+    return sweep(b, WIDTH, kp, *e, k, g, 1, 1);
+}
+
+/* No pending pair, or a narrow panel in place: rare. */
+OWN struct row sweep_rest(const struct panel *b, const float *kp, const struct row *e,
+                          const float *k, const float *g)
+{
+    size_t cols = b->full ? WIDTH : b->w;
+    float f = g ? *g : 1;
+
+    return kp ? sweep(b, cols, kp, *e, k, f, 1, g != NULL)
+              : sweep(b, cols, k, zero(), k, f, 0, g != NULL);
+}
+
+/* o = S_t'q, S_t formed on the way when there is a pending pair. */
+INLINE struct row read_cols(const struct panel *b, size_t cols, const float *kp, struct row e,
+                            const float *q)
+{
+    struct row o = zero();
+    const float *P = b->P;
+    size_t ld = b->ld, rows = b->rows;
+
+    for (size_t i = 0; i < rows; i++, P += ld) {
+        struct row s = load_part(P, cols);
+
+        if (kp)
+            s = fma_row(_mm256_broadcast_ss(kp + i), e, s);
+        o = fma_row(_mm256_broadcast_ss(q + i), s, o);
+    }
+    return o;
+}
+
+OWN struct row read_row(const struct panel *b, const float *kp, const struct row *e,
+                        const float *q)
+{
+    if (!b->full)
+        return read_cols(b, b->w, kp, *e, q);
+    return kp ? read_cols(b, WIDTH, kp, *e, q) : read_cols(b, WIDTH, NULL, *e, q);
+}
+
+static void delta_panel(struct fw_head *h, const struct fw_pairs *p, const struct panel *b)
+{
+    const float *kp = h->valid ? h->k : NULL;
+    struct row e = load_part(h->e + b->j, b->w), err;
+
+    for (size_t t = 0; t < p->n; t++) {
+        const float *k = p->k + t * p->k_stride;
+
+        if (!kp || !b->full)
+            err = sweep_rest(b, kp, &e, k, p->g ? p->g + t : NULL);
+        else
+            err = p->g ? sweep_gate(b, kp, &e, k, p->g[t]) : sweep_fold(b, kp, &e, k);
+        err = sub(load_part(p->v + t * p->v_stride + b->j, b->w), err);
+        store_part(p->err + t * h->d_v + b->j, err, b->w);
+        e = scale(_mm256_set1_ps(p->beta[t]), err);
+        kp = k;
+        if (p->q)
+            store_part(p->o + t * p->o_stride + b->j,
+                       read_row(b, kp, &e, p->q + t * p->q_stride), b->w);
+    }
+    store_part(h->e + b->j, e, b->w);
+}
+
+static struct panel panel_at(const struct fw_head *h, size_t j)
+{
+    size_t w = h->d_v - j < WIDTH ? h->d_v - j : WIDTH;
+
+    return (struct panel){ h->S + j, h->d_v, h->d_k, w == WIDTH, j, w };
+}
+
+static bool copy_pays(const struct fw_head *h, const struct panel *b, size_t n)
+{
+    return h->d_k <= COPY_ROWS && (!b->full || (n >= COPY_N && h->d_v != WIDTH));
+}
+
+/* The panel together in own (COPY_ROWS, 32), zeros beside a narrow one. */
+static struct panel gather(const struct panel *b, float *own)
+{
+    for (size_t i = 0; i < b->rows; i++)
+        store(own + i * WIDTH, load_part(b->P + i * b->ld, b->w));
+    return (struct panel){ own, WIDTH, b->rows, true, b->j, b->w };
+}
+
+OWN void delta_copied(struct fw_head *h, const struct fw_pairs *p, const struct panel *b)
+{
+    float own[COPY_ROWS * WIDTH] __attribute__((aligned(64)));
+    struct panel c = gather(b, own);
+
+    delta_panel(h, p, &c);
+    for (size_t i = 0; i < b->rows; i++)
+        store_part(b->P + i * b->ld, load(own + i * WIDTH), b->w);
+}
+
+static void delta_v3(struct fw_head *h, const struct fw_pairs *p)
+{
+    for (size_t j = 0; j < h->d_v; j += WIDTH) {
+        struct panel b = panel_at(h, j);
+
+        if (copy_pays(h, &b, p->n))
+            delta_copied(h, p, &b);
+        else
+            delta_panel(h, p, &b);
+    }
+    memcpy(h->k, p->k + (p->n - 1) * p->k_stride, h->d_k * sizeof *h->k);
+    h->valid = true;
+}
+
+static void read_panel(const struct fw_head *h, const struct fw_reads *r, const struct panel *b)
+{
+    const float *kp = h->valid ? h->k : NULL;
+    struct row e = load_part(h->e + b->j, b->w);
+
+    for (size_t t = 0; t < r->n; t++)
+        store_part(r->o + t * r->o_stride + b->j, read_row(b, kp, &e, r->q + t * r->q_stride),
+                   b->w);
+}
+
+OWN void read_copied(const struct fw_head *h, const struct fw_reads *r, const struct panel *b)
+{
+    float own[COPY_ROWS * WIDTH] __attribute__((aligned(64)));
+    struct panel c = gather(b, own);
+
+    read_panel(h, r, &c);
+}
+
+static void read_v3(const struct fw_head *h, const struct fw_reads *r)
+{
+    for (size_t j = 0; j < h->d_v; j += WIDTH) {
+        struct panel b = panel_at(h, j);
+
+        if (copy_pays(h, &b, r->n))
+            read_copied(h, r, &b);
+        else
+            read_panel(h, r, &b);
+    }
+}
+
+const struct fw_kernels fw_kernels_v3 = { delta_v3, read_v3 };
