@@ -1,9 +1,13 @@
 # A unit test sits beside its module: src/num/num_test.c; its room's local.mk adds it to
 # UNIT_TESTS. Tests of the whole daemon lie here.
-TEST_EXTENSIONS = .sh
+TEST_EXTENSIONS = .sh .py
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+PY_LOG_DRIVER = $(LOG_DRIVER)
+PY_LOG_COMPILER = $(PYTHON3)
 AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)' top_builddir='$(top_builddir)' OPENBLAS_NUM_THREADS=1 \
-	CK_TAP_LOG_FILE_NAME=-; export top_srcdir top_builddir OPENBLAS_NUM_THREADS CK_TAP_LOG_FILE_NAME;
+	CK_TAP_LOG_FILE_NAME=-; PYTHONDONTWRITEBYTECODE=1; \
+	export top_srcdir top_builddir OPENBLAS_NUM_THREADS CK_TAP_LOG_FILE_NAME \
+	PYTHONDONTWRITEBYTECODE;
 
 if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
@@ -11,3 +15,20 @@ endif
 noinst_HEADERS += tests/test_main.h
 dist_check_SCRIPTS += tests/check-layers.sh
 TESTS = $(UNIT_TESTS) $(dist_check_SCRIPTS)
+
+# Through HTTP only; each can be run alone (tests/e2e/run, `fw.py` says how).
+E2E_TESTS = tests/e2e/test_api.py tests/e2e/test_bad_disk.py tests/e2e/test_bad_input.py \
+	tests/e2e/test_coder.py tests/e2e/test_idempotency.py tests/e2e/test_load.py \
+	tests/e2e/test_nothing_lost.py tests/e2e/test_order.py tests/e2e/test_same_bytes.py \
+	tests/e2e/test_use.py
+EXTRA_DIST += $(E2E_TESTS) tests/e2e/fw.py tests/e2e/streams.py tests/e2e/run
+if HAVE_PYTHON3
+TESTS += $(E2E_TESTS)
+endif
+
+# For scripts that run them in their own way (test.sh).
+.PHONY: print-unit-tests print-fuzz-targets
+print-unit-tests:
+	@echo $(UNIT_TESTS)
+print-fuzz-targets:
+	@echo $(FUZZ_TARGETS)

@@ -1,0 +1,135 @@
+#!/bin/sh
+# test.sh [--full] - builds out of tree and runs the tests; on a bare Debian 12 it first installs
+# what is missing, with apt. --full adds: a clang build with equal bytes, AddressSanitizer and
+# UBSan, ThreadSanitizer, valgrind, the fuzz targets, distcheck and the long kill -9 loops.
+# Its last line says `N passed, N failed`; it exits non-zero when a test failed.
+set -u
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+full=
+case ${1:-} in
+    --full) full=1 ;;
+    "") ;;
+    *) sed -n '2,5s/^# //p' "$0"; exit 2 ;;
+esac
+. "$here/tools/packages.sh"
+
+passed=0 failed=0 started=$(date +%s)
+logs=$here/build/test-logs
+jobs=$(nproc)
+
+tally() { # PASSED FAILED
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+}
+
+count() { grep -c -E "$1" "$2"; } # REGEX LOG
+
+# Of `make check`: automake's summary. Of our own scripts: TAP lines.
+tally_log() {
+    if grep -q '^# TOTAL:' "$1"; then
+        # shellcheck disable=SC2046
+        tally $(awk '/^# PASS:/ { p += $3 } /^# (FAIL|ERROR|XPASS):/ { f += $3 } END { print p + 0, f + 0 }' "$1")
+    else
+        tally "$(count '^ok ' "$1")" "$(count '^not ok ' "$1")"
+    fi
+}
+
+# stage NAME COMMAND...: runs it with its output in a log, adds its tests to the sum. A stage
+# that fails without a failed test (it did not build, it crashed) is one failed test.
+stage() {
+    name=$1; shift
+    log=$logs/$name.log
+    before=$failed began=$(date +%s)
+    "$@" >"$log" 2>&1
+    code=$?
+    tally_log "$log"
+    [ $code -eq 0 ] || [ "$failed" -gt "$before" ] || tally 0 1
+    if [ "$failed" -gt "$before" ]; then verdict=FAILED; else verdict=ok; fi
+    printf '%-24s %s, %d s\n' "$name" "$verdict" $(($(date +%s) - began))
+    [ $verdict = ok ] || show "$log"
+}
+
+show() { # what went wrong, at most a few pages; the rest is in the log
+    echo "---- $1"
+    grep -n -E -A 40 '^(not ok|FAIL|ERROR|XPASS|.*: error:|.*\*\*\*)' "$1" | tail -n 150
+    [ ! -f "$here/build/test-suite.log" ] || grep -E -A 30 '^not ok|^FAIL: ' "$here/build/test-suite.log" | head -n 150
+    tail -n 20 "$1"
+    echo "----"
+}
+
+tree() { # NAME CONFIGURE_ARG...
+    name=$1; shift
+    build_tree "$here" "$here/$name" "$@"
+}
+
+check() { make -C "$here/$1" -j"$jobs" check; }
+unit() { make -C "$here/$1" -j"$jobs" check TESTS='$(UNIT_TESTS)'; }
+
+e2e() { # BUILD ARG...
+    build=$1; shift
+    top_builddir=$here/$build "$(command -v /usr/bin/python3 || command -v python3)" \
+        "$here/tests/e2e/run" "$@"
+}
+
+clang_tree() { tree build-clang CC=clang --enable-werror && unit build-clang; }
+
+asan_tree() {
+    tree build-asan --enable-werror --enable-sanitizers=address,undefined && unit build-asan
+}
+
+tsan_tree() { tree build-tsan --enable-werror --enable-sanitizers=thread && unit build-tsan; }
+
+# One TAP line a unit test program; libcheck must not fork, or leaks stay unseen.
+valgrind_unit() {
+    n=0
+    for t in $(make -s -C "$here/build" print-unit-tests); do
+        n=$((n + 1))
+        if (cd "$here/build" && top_srcdir=$here top_builddir=. CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 \
+            OPENBLAS_NUM_THREADS=1 CK_TAP_LOG_FILE_NAME=/dev/null valgrind -q --error-exitcode=9 \
+            --leak-check=full --errors-for-leak-kinds=definite "./$t"); then
+            echo "ok $n - valgrind $t"
+        else
+            echo "not ok $n - valgrind $t"
+        fi
+    done
+}
+
+fuzz() {
+    tree build-fuzz CC=clang --enable-fuzz --enable-sanitizers=address,undefined || return 1
+    n=0
+    for t in $(make -s -C "$here/build-fuzz" print-fuzz-targets); do
+        n=$((n + 1))
+        if "$here/build-fuzz/$t" -max_total_time=30 -rss_limit_mb=4096 -print_final_stats=0 2>&1; then
+            echo "ok $n - fuzz $t"
+        else
+            echo "not ok $n - fuzz $t"
+        fi
+    done
+}
+
+distcheck() { make -C "$here/build" -j"$jobs" distcheck; }
+
+# shellcheck disable=SC2086
+install_packages $BUILD_PACKAGES $TEST_PACKAGES ${full:+$FULL_PACKAGES} || exit 1
+mkdir -p "$logs"
+stage build tree build --enable-werror
+stage check check build
+if [ -n "$full" ]; then
+    stage clang clang_tree
+    stage equal-bytes e2e build --daemon2 "$here/build-clang/src/fastweightd" same_bytes
+    stage asan asan_tree
+    stage asan-e2e e2e build-asan
+    stage asan-load env FW_LOAD_SECONDS=60 top_builddir="$here/build-asan" /usr/bin/python3 \
+        "$here/tests/e2e/test_load.py" sixty
+    stage tsan tsan_tree
+    stage tsan-load env FW_LOAD_SECONDS=60 top_builddir="$here/build-tsan" /usr/bin/python3 \
+        "$here/tests/e2e/test_load.py"
+    stage valgrind valgrind_unit
+    stage fuzz fuzz
+    stage kill-loops e2e build --full --rounds 20 nothing_lost
+    stage long e2e build --full coder bad_input
+    stage distcheck distcheck
+fi
+echo "took $((($(date +%s) - started) / 60)) minutes"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
