@@ -68,8 +68,8 @@ struct fw_request {
     /* Asked: set by the caller, borrowed until done. Unused fields are zero. */
     enum fw_verb verb;
     char id[FW_ID_MAX];
-    char name[FW_ID_MAX];   /* snapshot, tensor; CREATE: the snapshot of `from`, or "";
-                               SNAPSHOT_LIST: after this name */
+    char name[FW_ID_MAX];   /* snapshot, tensor ("": all of them); CREATE: the snapshot
+                               of `from`, or ""; SNAPSHOT_LIST: after this name */
     char new_id[FW_ID_MAX]; /* FORK: "" picks one (so does CREATE with id "") */
     char model[FW_ID_MAX];  /* CREATE */
     char from[FW_ID_MAX];   /* CREATE from a session (as FORK) or its snapshot `name` */
