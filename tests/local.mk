@@ -12,9 +12,18 @@ AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)' top_builddir='$(top_builddir)'
 if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
 endif
-noinst_HEADERS += tests/test_main.h
+noinst_HEADERS += tests/test_main.h tests/safetensors_roundtrip.h
 dist_check_SCRIPTS += tests/check-layers.sh
 TESTS = $(UNIT_TESTS) $(dist_check_SCRIPTS)
+
+# CC=clang ./configure --enable-fuzz --enable-sanitizers=address,undefined
+EXTRA_DIST += tests/fuzz_safetensors.c
+if FUZZ
+FUZZ_TARGETS += tests/fuzz_safetensors
+noinst_PROGRAMS += $(FUZZ_TARGETS)
+tests_fuzz_safetensors_LDADD = $(TENSOR_LIBS)
+tests_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+endif
 
 # Through HTTP only; each can be run alone (tests/e2e/run, `fw.py` says how).
 E2E_TESTS = tests/e2e/test_api.py tests/e2e/test_bad_disk.py tests/e2e/test_bad_input.py \

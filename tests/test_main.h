@@ -4,10 +4,10 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #pragma GCC diagnostic ignored "-Wdouble-promotion" /* ck_assert_float_* promote */
 
-/* Sanitizers own memory and mappings of their own: tests that measure these are left out. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -18,6 +18,15 @@
 #ifndef SANITIZED
 #define SANITIZED 0
 #endif
+
+/* Whether a test may measure its resident memory and mappings: not where a sanitizer adds its
+ * own, nor without a process of its own, as under valgrind. */
+static inline int may_measure_memory(void)
+{
+    const char *fork = getenv("CK_FORK");
+
+    return !SANITIZED && !(fork && strcmp(fork, "no") == 0);
+}
 
 /* TAP on stdout carries the verdict, so we exit 0 whenever the run completed. */
 static int run_suite(Suite *s)

@@ -29,7 +29,7 @@ int fw_safetensors_read(struct fw_safetensors *ret, const void *file, size_t len
 void fw_safetensors_done(struct fw_safetensors *st);
 const char *fw_safetensors_meta(const struct fw_safetensors *st, const char *key); /* or NULL */
 
-/* Appends a file to out: tensors by descending dtype width, then name (the reference writer's
+/* Appends a file to out: tensors by descending dtype rank, then name (the reference writer's
  * order), header padded to a multiple of 8. Refuses duplicate names. */
 int fw_safetensors_write(struct fw_buf *out, const struct fw_tensors *ts,
                          const struct fw_meta *meta, size_t meta_count, struct fw_err *err);

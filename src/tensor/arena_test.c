@@ -327,7 +327,7 @@ int main(void)
     tcase_add_test(tc, a_reused_block_is_zeroed_and_its_neighbours_are_untouched);
     tcase_add_test(tc, the_limit_counts_rounded_bytes_and_is_exact);
     tcase_add_test(tc, huge_requests_and_empty_limits_are_ordinary_errors);
-    if (!SANITIZED) {
+    if (may_measure_memory()) {
         tcase_add_test(tc, a_thousand_blocks_of_1_mib_are_resident_within_2_percent);
         tcase_add_test(tc,
                        mixed_sizes_stay_resident_within_5_percent_when_every_other_is_replaced);
