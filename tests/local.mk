@@ -13,7 +13,7 @@ if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
 endif
 noinst_HEADERS += tests/test_main.h tests/safetensors_roundtrip.h
-dist_check_SCRIPTS += tests/check-layers.sh
+dist_check_SCRIPTS += tests/check-layers.sh tests/check-style.sh
 TESTS = $(UNIT_TESTS) $(dist_check_SCRIPTS)
 
 # CC=clang ./configure --enable-fuzz --enable-sanitizers=address,undefined

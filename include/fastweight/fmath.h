@@ -1,10 +1,10 @@
 /* fastweight/fmath.h - exp, log and sqrt that give the same bits everywhere.
  *
  * Only IEEE basic operations, explicit fma and integer work on the bits: every compiler, level
- * and loop (vectorised or not) agrees, and the results do not depend on FTZ/DAZ: an argument or
- * result below the smallest normal number counts as 0. Errors stay under 2 ulp (fmath_test finds
- * 1.2). exp: NaN -> NaN, too large -> inf, too small -> 0. log: NaN and x < 0 -> NaN, 0 -> -inf,
- * inf -> inf. The polynomials are Chebyshev interpolants. Any thread. */
+ * and loop (vectorised or not) agrees, and the results do not depend on FTZ/DAZ: an argument
+ * or result below the smallest normal number counts as 0. Errors stay under 2 ulp (fmath_test
+ * finds 1.2). exp: NaN -> NaN, too large -> inf, too small -> 0. log: NaN and x < 0 -> NaN,
+ * 0 -> -inf, inf -> inf. The polynomials are Chebyshev interpolants. Any thread. */
 #ifndef FW_FMATH_H
 #define FW_FMATH_H
 
