@@ -1,12 +1,15 @@
 noinst_LIBRARIES += src/libstream.a
+LIBFASTWEIGHT += src/libstream.a
 src_libstream_a_SOURCES = src/stream/stream.c src/stream/view.c src/stream/stats.c \
 	src/stream/tables.c src/stream/core.c src/stream/node.c src/stream/context.c \
 	src/stream/tally.c src/stream/bytes.c \
 	src/stream/stream_int.h src/stream/tables.h src/stream/core.h src/stream/context.h \
-	src/stream/tally.h include/fastweight/stream.h
+	src/stream/tally.h
+fwinclude_HEADERS += include/fastweight/stream.h
 STREAM_LIBS = src/libstream.a
 if HAVE_V3
 noinst_LIBRARIES += src/libstream_v3.a
+LIBFASTWEIGHT += src/libstream_v3.a
 src_libstream_v3_a_CPPFLAGS = $(V3_CPPFLAGS)
 src_libstream_v3_a_CFLAGS = $(V3_CFLAGS)
 src_libstream_v3_a_SOURCES = src/stream/node.c
