@@ -2,7 +2,8 @@
  *
  * A caller takes one for the length of one call, with one short transaction on it, and gives it
  * back; an idle one holds no lock and no snapshot of the database. Their page caches are small:
- * a commit empties them, and the kernel has the pages. */
+ * a commit empties them, and the kernel has the pages. No mmap: it would make hot loads faster
+ * (1 MiB: 50 us against 230), but a bad sector would then be a SIGBUS of the whole daemon. */
 #include "config.h"
 
 #include "store_int.h"

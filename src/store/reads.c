@@ -149,39 +149,42 @@ int fw_store_sessions(struct fw_store *s,
     return in_transaction(s, read_sessions, &call, err);
 }
 
-static int read_chunk(struct fw_sql *c, int64_t id, void *to, size_t len, struct fw_err *err)
+/* Opens the chunk, or moves the open handle to it. */
+static int open_chunk(struct fw_sql *c, int64_t id, sqlite3_blob **blob, struct fw_err *err)
 {
-    sqlite3_stmt *st = fw_sql_start(c, SQL_CHUNK, err, "i", id);
-    int rc = st ? fw_sql_step(c, st, err) : -1;
-    const void *data;
+    int rc = *blob ? sqlite3_blob_reopen(*blob, id)
+                   : sqlite3_blob_open(c->db, "main", "blocks", "data", id, 0, blob);
 
-    if (rc == 0)
-        rc = fw_fail(err, FW_ECORRUPT, "state_corrupt", "chunk %lld is missing", (long long)id);
-    if (rc > 0) {
-        data = sqlite3_column_blob(st, 0);
-        if (!data || (size_t)sqlite3_column_bytes(st, 0) != len)
-            rc = fw_fail(err, FW_ECORRUPT, "state_corrupt", "chunk %lld has a wrong size",
-                         (long long)id);
-        else
-            memcpy(to, data, len);
-    }
-    fw_sql_end(st);
-    return rc < 0 ? -1 : 0;
+    if (rc == SQLITE_ERROR) /* no such row */
+        return fw_fail(err, FW_ECORRUPT, "state_corrupt", "chunk %lld is missing",
+                       (long long)id);
+    return rc == SQLITE_OK ? 0 : fw_sql_fail(c, rc, err);
 }
 
+/* The incremental interface copies from the pages right into the block; a column would be put
+ * together in memory of its own first. */
 static int read_block(struct fw_sql *c, int64_t set, void *block, size_t bytes,
                       struct fw_err *err)
 {
     unsigned char *to = block;
+    sqlite3_blob *blob = NULL;
     size_t at, len;
-    int64_t idx = 0;
+    int64_t id = fw_chunk_id(set, 0);
+    int rc = 0;
 
-    for (at = 0; at < bytes; at += len, idx++) {
+    for (at = 0; at < bytes && rc == 0; at += len, id++) {
         len = bytes - at < FW_STORE_CHUNK_BYTES ? bytes - at : FW_STORE_CHUNK_BYTES;
-        if (read_chunk(c, fw_chunk_id(set, idx), to + at, len, err) < 0)
-            return -1;
+        rc = open_chunk(c, id, &blob, err);
+        if (rc == 0 && (size_t)sqlite3_blob_bytes(blob) != len)
+            rc = fw_fail(err, FW_ECORRUPT, "state_corrupt", "chunk %lld has a wrong size",
+                         (long long)id);
+        if (rc == 0) {
+            rc = sqlite3_blob_read(blob, to + at, (int)len, 0);
+            rc = rc == SQLITE_OK ? 0 : fw_sql_fail(c, rc, err);
+        }
     }
-    return 0;
+    sqlite3_blob_close(blob);
+    return rc;
 }
 
 struct load_call {

@@ -69,7 +69,6 @@ static const char *const text_of[SQL_COUNT] = {
                         " FROM journal WHERE uid = ?1 AND version > ?2",
     [SQL_JOURNAL] = "SELECT version, tokens, key, digest, checksum, body FROM journal"
                     " WHERE uid = ?1 AND version > ?2 ORDER BY version",
-    [SQL_CHUNK] = "SELECT data FROM blocks WHERE id = ?1",
     [SQL_KEY] = "SELECT digest, version, mean FROM keys WHERE uid = ?1 AND key = ?2",
 };
 

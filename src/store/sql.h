@@ -45,7 +45,6 @@ enum fw_sql_id {
     SQL_SESSION,
     SQL_JOURNAL_SUM,
     SQL_JOURNAL,
-    SQL_CHUNK,
     SQL_KEY,
     SQL_COUNT
 };
