@@ -8,6 +8,14 @@ src_libstore_a_SOURCES = src/store/dir.c src/store/ops.c src/store/readers.c \
 	include/fastweight/store.h
 
 noinst_HEADERS += src/store/store_testing.h
-UNIT_TESTS += src/store/store_test
+UNIT_TESTS += src/store/dir_test src/store/reads_test src/store/schema_test src/store/store_test src/store/writer_test
+src_store_dir_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
+src_store_dir_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
+src_store_reads_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
+src_store_reads_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
+src_store_schema_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
+src_store_schema_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
 src_store_store_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_store_store_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
+src_store_writer_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
+src_store_writer_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)

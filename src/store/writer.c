@@ -18,6 +18,7 @@
 #include "store_int.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "fastweight/clock.h"
 
@@ -157,7 +158,7 @@ static void carry_out(struct fw_store *s, struct fw_store_op *group)
     }
     if (apply_group(s, group, &err) == 0)
         return;
-    if (err.code == FW_ENOSPC)
+    if (strcmp(err.reason, "storage_full") == 0)
         relieve_full_disk(s);
     for (op = group; op; op = op->next)
         apply_alone(s, op);
