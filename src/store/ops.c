@@ -5,9 +5,8 @@
  * the whole transaction must be rolled back.
  *
  * A journal row follows the last one of its session without a gap, so what replay finds is
- * always a prefix of what was learned. Its idempotency key is a row of its own, written with
- * it, and outlives it: the checkpoint that cuts the row writes the mean into the key, and
- * prunes keys that are both beyond the last 1,000 and older than a day (100,000 at most). */
+ * always a prefix of what was learned. A checkpoint writes the block, cuts the rows that it
+ * includes and nothing above them, all in one transaction. */
 #include "config.h"
 
 #include "store_int.h"
@@ -36,19 +35,6 @@ static enum fw_applied too_big(struct fw_store_op *op, const char *what, size_t 
 static enum fw_applied no_session(struct fw_store_op *op)
 {
     return refuse(fw_fail(&op->err, FW_ENOENT, "session_not_found", "the session is deleted"));
-}
-
-/* One integer of the first row; 0 when there is no row, -1 on failure. */
-static int query_int(struct fw_sql *c, sqlite3_stmt *st, int64_t *ret, struct fw_err *err)
-{
-    int rc = st ? fw_sql_step(c, st, err) : -1;
-
-    if (rc > 0)
-        *ret = sqlite3_column_int64(st, 0);
-    if (rc > 0 && sqlite3_column_type(st, 0) == SQLITE_NULL)
-        rc = 0;
-    fw_sql_end(st);
-    return rc;
 }
 
 static int write_chunk(struct fw_sql *c, const void *data, size_t len, int64_t id,
@@ -108,7 +94,7 @@ static enum fw_applied create(struct fw_sql *c, struct fw_store_op *op)
     if (strlen(s->labels) > FW_STORE_MAX_LABELS)
         return too_big(op, "labels", FW_STORE_MAX_LABELS);
     st = fw_sql_start(c, SQL_NAME, &op->err, "tt", s->owner, s->id);
-    rc = query_int(c, st, &taken, &op->err);
+    rc = fw_sql_int(c, st, &taken, &op->err);
     if (rc < 0)
         return FW_BROKEN;
     if (rc > 0)
@@ -143,7 +129,7 @@ static enum fw_applied check_successor(struct fw_sql *c, struct fw_store_op *op)
 {
     sqlite3_stmt *st = fw_sql_start(c, SQL_LAST_VERSION, &op->err, "i", op->uid);
     int64_t last;
-    int rc = query_int(c, st, &last, &op->err);
+    int rc = fw_sql_int(c, st, &last, &op->err);
 
     if (rc < 0)
         return FW_BROKEN;
@@ -167,8 +153,7 @@ static int insert_row(struct fw_sql *c, struct fw_store_op *op)
         return fw_sql_run(c, SQL_APPEND, &op->err, "iiittib", op->uid, (int64_t)op->version,
                           (int64_t)op->tokens, (const char *)NULL, (const char *)NULL, sum,
                           op->body, op->body_len);
-    if (fw_sql_run(c, SQL_KEY_ADD, &op->err, "itihi", op->uid, op->key, (int64_t)op->version,
-                   digest, fw_clock_wall_ms()) < 0)
+    if (fw_keys_add(c, op) < 0)
         return -1;
     return fw_sql_run(c, SQL_APPEND, &op->err, "iiithib", op->uid, (int64_t)op->version,
                       (int64_t)op->tokens, op->key, digest, sum, op->body, op->body_len);
@@ -184,47 +169,6 @@ static enum fw_applied append(struct fw_sql *c, struct fw_store_op *op)
         return too_big(op, "the idempotency key", FW_STORE_MAX_KEY);
     got = check_successor(c, op);
     return got == FW_APPLIED ? written(insert_row(c, op)) : got;
-}
-
-/* The keys of a session grow with its versions, so the span of versions tells most of the time
- * that there is nothing to prune. The wall clock decides here: a day counts across restarts. */
-static int prune_keys(struct fw_sql *c, int64_t uid, struct fw_err *err)
-{
-    int64_t span = 0, newest_kept = 0, recent, hard = 0;
-
-    if (query_int(c, fw_sql_start(c, SQL_KEY_SPAN, err, "i", uid), &span, err) < 0)
-        return -1;
-    if (span < FW_STORE_KEYS_KEPT)
-        return 0;
-    recent = INT64_MAX;
-    if (query_int(c, fw_sql_start(c, SQL_KEY_NEWEST, err, "ii", uid, FW_STORE_KEYS_KEPT),
-                  &newest_kept, err) < 0 ||
-        query_int(c,
-                  fw_sql_start(c, SQL_KEY_RECENT, err, "ii", uid,
-                               fw_clock_wall_ms() - FW_STORE_KEYS_MS),
-                  &recent, err) < 0)
-        return -1;
-    if (span >= FW_STORE_KEYS_MAX &&
-        query_int(c, fw_sql_start(c, SQL_KEY_NEWEST, err, "ii", uid, FW_STORE_KEYS_MAX), &hard,
-                  err) < 0)
-        return -1;
-    if (newest_kept >= recent)
-        newest_kept = recent - 1;
-    return fw_sql_run(c, SQL_KEYS_PRUNE, err, "ii", uid,
-                      newest_kept > hard ? newest_kept : hard);
-}
-
-static int write_means(struct fw_sql *c, struct fw_store_op *op)
-{
-    const struct fw_store_result *r = op->result;
-    size_t i;
-
-    for (i = 0; i < op->results; i++) {
-        if (fw_sql_run(c, SQL_MEAN, &op->err, "itid", op->uid, r[i].key, (int64_t)r[i].version,
-                       r[i].mean) < 0)
-            return -1;
-    }
-    return 0;
 }
 
 /* The stored row: FW_APPLIED with both values, or why the op cannot be. */
@@ -260,9 +204,9 @@ static enum fw_applied checkpoint(struct fw_sql *c, struct fw_store_op *op)
         fw_sql_run(c, SQL_CHECKPOINT, &op->err, "iiih", op->uid, (int64_t)op->version,
                    (int64_t)op->tokens, &op->hash) < 0 ||
         fw_sql_run(c, SQL_CUT, &op->err, "ii", op->uid, (int64_t)op->version) < 0 ||
-        write_means(c, op) < 0)
+        fw_keys_means(c, op) < 0)
         return FW_BROKEN;
-    return written(prune_keys(c, op->uid, &op->err));
+    return written(fw_keys_prune(c, op->uid, &op->err));
 }
 
 static int delete_snapshot_blocks(struct fw_sql *c, struct fw_store_op *op)

@@ -286,6 +286,18 @@ int fw_sql_run(struct fw_sql *c, enum fw_sql_id id, struct fw_err *err, const ch
     return rc;
 }
 
+int fw_sql_int(struct fw_sql *c, sqlite3_stmt *st, int64_t *ret, struct fw_err *err)
+{
+    int rc = st ? fw_sql_step(c, st, err) : -1;
+
+    if (rc > 0)
+        *ret = sqlite3_column_int64(st, 0);
+    if (rc > 0 && sqlite3_column_type(st, 0) == SQLITE_NULL)
+        rc = 0;
+    fw_sql_end(st);
+    return rc;
+}
+
 int fw_sql_hash(sqlite3_stmt *st, int column, struct fw_hash *ret)
 {
     const unsigned char *bytes = sqlite3_column_blob(st, column);

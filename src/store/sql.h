@@ -71,6 +71,10 @@ void fw_sql_end(sqlite3_stmt *st);                                       /* NULL
 /* start, step to the end, end. */
 int fw_sql_run(struct fw_sql *c, enum fw_sql_id id, struct fw_err *err, const char *types, ...);
 
+/* The integer in the first row of a started st (NULL is allowed: it failed), and the end of st:
+ * 1, 0 when there is none, -1. */
+int fw_sql_int(struct fw_sql *c, sqlite3_stmt *st, int64_t *ret, struct fw_err *err);
+
 /* A column of 16 bytes, big-endian, so that hex(hash) is what the API shows. -1 when it is not
  * that. */
 int fw_sql_hash(sqlite3_stmt *st, int column, struct fw_hash *ret);

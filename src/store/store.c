@@ -39,13 +39,12 @@ static int set_wal(struct fw_sql *c, struct fw_err *err)
 
 static int read_last_uid(struct fw_store *s, struct fw_err *err)
 {
-    sqlite3_stmt *st = fw_sql_start(&s->writer, SQL_LAST_UID, err, "");
-    int rc = st ? fw_sql_step(&s->writer, st, err) : -1;
+    int64_t last = 0;
+    int rc =
+        fw_sql_int(&s->writer, fw_sql_start(&s->writer, SQL_LAST_UID, err, ""), &last, err);
 
-    if (rc > 0)
-        atomic_init(&s->next_uid, sqlite3_column_int64(st, 0) + 1);
-    fw_sql_end(st);
-    return rc;
+    atomic_init(&s->next_uid, last + 1);
+    return rc < 0 ? -1 : 0;
 }
 
 static int open_writer(struct fw_store *s, struct fw_err *err)

@@ -92,6 +92,11 @@ enum fw_applied fw_op_apply(struct fw_sql *c, struct fw_store_op *op);
 enum fw_applied fw_op_delete_name(struct fw_sql *c, struct fw_store_op *op);
 size_t fw_op_bytes(const struct fw_store_op *op);
 
+/* keys.c: part of APPEND and CHECKPOINT. */
+int fw_keys_add(struct fw_sql *c, struct fw_store_op *op);
+int fw_keys_means(struct fw_sql *c, struct fw_store_op *op);
+int fw_keys_prune(struct fw_sql *c, int64_t uid, struct fw_err *err);
+
 /* writer.c */
 void *fw_writer_main(void *store);
 
