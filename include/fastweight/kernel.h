@@ -45,6 +45,8 @@ struct fw_kernels {
     void (*delta)(struct fw_head *h, const struct fw_pairs *p);
     /* o[t] = S_t'q[t]; the head stands still. */
     void (*read)(const struct fw_head *h, const struct fw_reads *r);
+    /* S_t into out (d_k, d_v), which may be h->S. */
+    void (*fold)(const struct fw_head *h, float *out);
 };
 
 extern const struct fw_kernels fw_kernels_base; /* plain loops: the reference */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fastweight/err.h"
 #include "fastweight/level.h"
 
 /* Once, before any thread: picks the level (the environment FW_CPU_LEVEL=base lowers it, for
@@ -23,5 +24,13 @@ float fw_from_f16(uint16_t h);
 uint16_t fw_to_f16(float x);
 float fw_from_bf16(uint16_t h);
 uint16_t fw_to_bf16(float x);
+
+/* sum x_i^2 in double: 8 lanes (i mod 8), each in order, then lane 0 to 7. */
+double fw_sum_squares(const float *x, size_t n);
+
+/* The singular values of A (rows, cols), row-major, destroyed: sigma (min(rows, cols),),
+ * descending. LAPACK, so for reports, never on a learning path. FW_ENOMEM; FW_EINTERNAL when it
+ * does not converge. */
+int fw_singular_values(double *A, size_t rows, size_t cols, double *sigma, struct fw_err *err);
 
 #endif

@@ -1,0 +1,14 @@
+noinst_LIBRARIES += src/libmemory.a
+src_libmemory_a_SOURCES = src/memory/check.c src/memory/delta.c src/memory/inspect.c \
+	src/memory/memory.c src/memory/plan.c src/memory/rule.c src/memory/state.c \
+	src/memory/rule.h include/fastweight/memory.h
+MEMORY_LIBS = src/libmemory.a $(TENSOR_LIBS) $(NUM_LIBS)
+
+noinst_HEADERS += src/memory/memory_testing.h
+UNIT_TESTS += src/memory/check_test src/memory/inspect_test src/memory/memory_test \
+	src/memory/plan_test src/memory/state_test
+src_memory_check_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_inspect_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_memory_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_plan_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_state_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

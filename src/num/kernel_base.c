@@ -68,4 +68,14 @@ static void read_base(const struct fw_head *h, const struct fw_reads *r)
         read_one(h, r->q + t * r->q_stride, r->o + t * r->o_stride);
 }
 
-const struct fw_kernels fw_kernels_base = { delta_base, read_base };
+static void fold_base(const struct fw_head *h, float *out)
+{
+    for (size_t i = 0; i < h->d_k; i++)
+        for (size_t j = 0; j < h->d_v; j++) {
+            float s = h->S[i * h->d_v + j];
+
+            out[i * h->d_v + j] = h->valid ? __builtin_fmaf(h->k[i], h->e[j], s) : s;
+        }
+}
+
+const struct fw_kernels fw_kernels_base = { delta_base, read_base, fold_base };

@@ -114,6 +114,9 @@ static void compare(size_t d_k, size_t d_v, size_t n, int gate, int reads, int v
                        &(struct fw_reads){ n, b.mem[5], b.p.q_stride, b.p.o, b.p.o_stride });
     ck_assert_msg(same(a.p.o, b.p.o, n * a.p.o_stride), "read d_k %zu d_v %zu n %zu", d_k, d_v,
                   n);
+    fw_kernels_base.fold(&a.h, a.h.S);
+    fw_kernels_v3.fold(&b.h, b.h.S);
+    ck_assert_msg(same(a.h.S, b.h.S, d_k * d_v), "fold d_k %zu d_v %zu", d_k, d_v);
     done(&a);
     done(&b);
 }

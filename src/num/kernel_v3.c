@@ -273,4 +273,21 @@ static void read_v3(const struct fw_head *h, const struct fw_reads *r)
     }
 }
 
-const struct fw_kernels fw_kernels_v3 = { delta_v3, read_v3 };
+static void fold_v3(const struct fw_head *h, float *out)
+{
+    if (!h->valid) {
+        memmove(out, h->S, h->d_k * h->d_v * sizeof *out);
+        return;
+    }
+    for (size_t j = 0; j < h->d_v; j += WIDTH) {
+        struct panel b = panel_at(h, j);
+        struct row e = load_part(h->e + j, b.w);
+
+        for (size_t i = 0; i < h->d_k; i++)
+            store_part(
+                out + i * h->d_v + j,
+                fma_row(_mm256_broadcast_ss(h->k + i), e, load_part(b.P + i * b.ld, b.w)), b.w);
+    }
+}
+
+const struct fw_kernels fw_kernels_v3 = { delta_v3, read_v3, fold_v3 };

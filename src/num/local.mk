@@ -1,7 +1,8 @@
 noinst_LIBRARIES += src/libnum.a
 LIBFASTWEIGHT += src/libnum.a
 src_libnum_a_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
-src_libnum_a_SOURCES = src/num/num.c src/num/half.c src/num/kernel_base.c
+src_libnum_a_SOURCES = src/num/num.c src/num/half.c src/num/kernel_base.c \
+	src/num/norm.c src/num/svd.c
 fwinclude_HEADERS += include/fastweight/num.h include/fastweight/level.h \
 	include/fastweight/fmath.h include/fastweight/kernel.h
 if HAVE_V3
@@ -26,8 +27,11 @@ src_num_libfmath_v3_a_SOURCES = src/num/fmath_copy.c src/num/fmath_copy.h
 FMATH_COPIES += src/num/libfmath_v3.a
 endif
 
-UNIT_TESTS += src/num/num_test src/num/half_test src/num/fmath_test src/num/kernel_test
+UNIT_TESTS += src/num/num_test src/num/half_test src/num/fmath_test src/num/kernel_test \
+	src/num/norm_test src/num/svd_test
 src_num_num_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
 src_num_half_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
 src_num_fmath_test_LDADD = $(FMATH_COPIES) $(NUM_LIBS) $(CHECK_LIBS)
 src_num_kernel_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
+src_num_norm_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
+src_num_svd_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)

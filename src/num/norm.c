@@ -1,0 +1,20 @@
+/* norm.c - sums of squares of floats. The square of a float is exact in double, so only the
+ * additions round, in a fixed order: the same bits with every compiler and level. */
+#include "config.h"
+
+#include "fastweight/num.h"
+
+double fw_sum_squares(const float *x, size_t n)
+{
+    double lane[8] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        for (size_t l = 0; l < 8; l++)
+            lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (size_t l = 0; i + l < n; l++)
+        lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (size_t l = 0; l < 8; l++)
+        sum += lane[l];
+    return sum;
+}

@@ -1,0 +1,41 @@
+/* svd.c - singular values by LAPACK (dgesdd, values only), for reports about a memory.
+ *
+ * LAPACK is column-major: a row-major A is its transpose, which has the same singular values.
+ */
+#include "config.h"
+
+#include "fastweight/num.h"
+
+#include <stdlib.h>
+
+/* The Fortran symbol; its last argument is the hidden length of jobz. */
+void dgesdd_(const char *jobz, const int *m, const int *n, double *a, const int *lda, double *s,
+             double *u, const int *ldu, double *vt, const int *ldvt, double *work,
+             const int *lwork, int *iwork, int *info, size_t jobz_len);
+
+int fw_singular_values(double *A, size_t rows, size_t cols, double *sigma, struct fw_err *err)
+{
+    size_t min = rows < cols ? rows : cols;
+    int m = (int)cols, n = (int)rows, one = 1, query = -1, lwork, info = 0;
+    double want = 0, *work = NULL;
+    int *iwork = malloc(8 * min * sizeof *iwork), ret = -1;
+
+    if (!iwork)
+        goto no_memory;
+    dgesdd_("N", &m, &n, A, &m, sigma, NULL, &one, NULL, &one, &want, &query, iwork, &info, 1);
+    lwork = (int)want;
+    work = malloc((size_t)lwork * sizeof *work);
+    if (info == 0 && !work)
+        goto no_memory;
+    if (info == 0)
+        dgesdd_("N", &m, &n, A, &m, sigma, NULL, &one, NULL, &one, work, &lwork, iwork, &info,
+                1);
+    ret = info == 0 ? 0 : fw_fail(err, FW_EINTERNAL, "svd_failed", "dgesdd: info %d", info);
+    goto out;
+no_memory:
+    fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for singular values");
+out:
+    free(work);
+    free(iwork);
+    return ret;
+}
