@@ -130,7 +130,7 @@ START_TEST(wrong_shapes_types_and_names_are_refused)
     f.b.item[1].shape[0] = 4;
     ck_refused(&f, "bad_shape", "values");
     f.b.item[1].shape[0] = 5;
-    strcpy(f.b.item[2].name, "query");
+    memcpy(f.b.item[2].name, "query", 6);
     ck_refused(&f, "unknown_tensor", "query");
     f.b.item[2] = keep;
     ck_refused(&f, "duplicate_tensor", "keys");

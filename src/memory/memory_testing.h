@@ -3,6 +3,7 @@
 #define MEMORY_TESTING_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,7 @@ static inline float *add_tensor(struct body *b, const char *name, size_t heads, 
                              .shape = { b->n, heads, inner },
                              .data = x,
                              .bytes = count * sizeof *x };
-    strcpy(t->name, name);
+    snprintf(t->name, sizeof t->name, "%s", name);
     b->data[b->in.count++] = x;
     b->in.item = b->item;
     return x;
