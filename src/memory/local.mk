@@ -1,7 +1,9 @@
 noinst_LIBRARIES += src/libmemory.a
+LIBFASTWEIGHT += src/libmemory.a
 src_libmemory_a_SOURCES = src/memory/check.c src/memory/delta.c src/memory/inspect.c \
 	src/memory/memory.c src/memory/plan.c src/memory/rule.c src/memory/state.c \
-	src/memory/rule.h include/fastweight/memory.h
+	src/memory/rule.h
+fwinclude_HEADERS += include/fastweight/memory.h
 MEMORY_LIBS = src/libmemory.a $(TENSOR_LIBS) $(NUM_LIBS)
 
 noinst_HEADERS += src/memory/memory_testing.h
