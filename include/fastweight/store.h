@@ -42,6 +42,7 @@ struct fw_store_result { /* of one keyed learn: outlives its journal row */
     char key[FW_ID_MAX + 127];
     uint64_t version;
     double mean;
+    struct fw_hash digest; /* the row itself may never have reached the journal (async) */
 };
 
 enum fw_store_verb {

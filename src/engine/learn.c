@@ -1,0 +1,88 @@
+/* learn.c - the learn at the head of its queue: from the journal's answer to the reply.
+ *
+ * Before it was handed over it may need memory or a checkpoint (journal full, or rows lost).
+ * Handed over and written (async: or not yet), it cannot fail any more: it is learned in slices
+ * and only its end is seen by others. A generate with learn comes here with its own tokens. */
+#include "config.h"
+
+#include "steps.h"
+
+#include "fastweight/clock.h"
+
+/* The journal is full or lacks rows: a checkpoint first, and when it fails nothing is learned.
+ */
+static void prepare(struct fw_work *w)
+{
+    struct session *s = w->s;
+    struct fw_err err;
+    enum hand stop;
+
+    pthread_mutex_lock(&s->e->lock);
+    stop = hand_over_stop(s, w);
+    pthread_mutex_unlock(&s->e->lock);
+    if (stop == HAND_CHECKPOINT &&
+        (s->checkpoint ? checkpoint_end(s, &err) : checkpoint_of(s, &err)) < 0)
+        work_fail(w, &err);
+}
+
+static bool begin(struct fw_work *w)
+{
+    struct session *s = w->s;
+    bool ok;
+
+    pthread_mutex_lock(&s->e->lock);
+    ok = row_take(w);
+    w->started = ok;
+    resident_touch(s);
+    pthread_mutex_unlock(&s->e->lock);
+    return ok;
+}
+
+static void finish(struct fw_work *w)
+{
+    struct session *s = w->s;
+    struct fw_request *r = w->r;
+
+    pass_take(&w->pass, r);
+    w->mean = r->mean;
+    if (r->want_hash) {
+        r->facts.hash = fw_hash128(s->block, block_bytes(s));
+        r->facts.has_hash = true;
+    }
+    pthread_mutex_lock(&s->e->lock);
+    s->version = w->version;
+    s->tokens_seen += w->tokens;
+    s->unlearned_bytes -= w->row->cost;
+    s->e->stats.tokens_learned += w->tokens;
+    pthread_mutex_unlock(&s->e->lock);
+    work_finish(w);
+}
+
+static void count_time(struct fw_engine *e, uint64_t from_ns)
+{
+    uint64_t ns = fw_clock_mono_ns() - from_ns;
+
+    pthread_mutex_lock(&e->lock);
+    e->stats.learn_ns += ns;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void step_learn(struct fw_work *w, uint64_t deadline)
+{
+    struct session *s = w->s;
+    uint64_t from_ns = fw_clock_mono_ns();
+    bool end;
+
+    if (!w->handed) {
+        prepare(w);
+        return;
+    }
+    if (!w->started && !begin(w)) {
+        work_finish(w);
+        return;
+    }
+    end = pass_learn(&w->pass, s->block, deadline);
+    count_time(s->e, from_ns);
+    if (end)
+        finish(w);
+}

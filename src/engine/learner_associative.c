@@ -1,0 +1,217 @@
+/* learner_associative.c - the associative memories (fastweight/memory.h) as a learner kind.
+ *
+ * A token is one pair for all heads; surprise is the residual of each head, never bits. The
+ * tensor "S" is shown as S_t, the pending pair folded in; all else as the block has it. */
+#include "config.h"
+
+#include "fastweight/learner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fastweight/memory.h"
+
+struct associative {
+    struct fw_learner base; /* first */
+    struct fw_memory *plan;
+};
+
+struct associative_view {
+    struct fw_view base; /* first */
+    const void *block;
+};
+
+static const struct fw_memory *plan_of(const struct fw_learner *l)
+{
+    return ((const struct associative *)l)->plan;
+}
+
+static int no_memory(struct fw_err *err)
+{
+    return fw_fail(err, FW_ENOMEM, "out_of_memory", "out of memory");
+}
+
+static int open_memory(struct fw_learner **ret, const char *model,
+                       const struct fw_params *config, struct fw_params *resolved,
+                       struct fw_err *err)
+{
+    struct associative *a = calloc(1, sizeof *a);
+
+    (void)model;
+    if (!a)
+        return no_memory(err);
+    if (fw_memory_new(&a->plan, config, resolved, err) < 0) {
+        free(a);
+        return -1;
+    }
+    a->base.kind = &fw_learner_associative;
+    a->base.layout = fw_memory_layout(a->plan);
+    a->base.width = fw_memory_heads(a->plan);
+    a->base.values[0] = fw_memory_heads(a->plan);
+    a->base.values[1] = fw_memory_d_v(a->plan);
+    *ret = &a->base;
+    return 0;
+}
+
+static void close_memory(struct fw_learner *l)
+{
+    fw_memory_free(((struct associative *)l)->plan);
+    free(l);
+}
+
+static void init(const struct fw_learner *l, void *block)
+{
+    fw_memory_init(plan_of(l), block);
+}
+
+static int validate(const struct fw_learner *l, const void *block, struct fw_err *err)
+{
+    return fw_memory_validate(plan_of(l), block, err);
+}
+
+static int check(const struct fw_learner *l, enum fw_use use, const struct fw_tensors *in,
+                 size_t *ret_tokens, struct fw_err *err)
+{
+    int rc;
+
+    if (use == FW_USE_PREFIX)
+        return fw_fail_param(err, FW_EINVAL, "not_a_token_model", "model",
+                             "an associative model predicts no tokens; use recall");
+    if (use == FW_USE_QUERY)
+        return fw_memory_check_queries(plan_of(l), in, ret_tokens, err);
+    if (use == FW_USE_SCORE && fw_tensors_find(in, "queries"))
+        return fw_fail_param(err, FW_EINVAL, "unknown_tensor", "queries",
+                             "score takes no queries; use recall");
+    rc = fw_memory_check(plan_of(l), in, ret_tokens, err);
+    if (rc == 0 && *ret_tokens == 0)
+        rc = fw_fail_param(err, FW_EINVAL, "empty_body", "keys", "there are no pairs");
+    return rc;
+}
+
+static void learn(const struct fw_learner *l, void *block, const struct fw_tensors *in,
+                  size_t from, size_t n, double *surprise, float *values)
+{
+    fw_memory_learn(plan_of(l), block, in, from, n, surprise, values);
+}
+
+static int view_new(struct fw_view **ret, const struct fw_learner *l, const void *block,
+                    struct fw_err *err)
+{
+    struct associative_view *v = calloc(1, sizeof *v);
+
+    if (!v)
+        return no_memory(err);
+    v->base.learner = l;
+    v->block = block;
+    *ret = &v->base;
+    return 0;
+}
+
+static void view_free(struct fw_view *v)
+{
+    free(v);
+}
+
+static void score(struct fw_view *v, const struct fw_tensors *in, size_t from, size_t n,
+                  double *surprise)
+{
+    if (surprise)
+        fw_memory_score(plan_of(v->learner), ((struct associative_view *)v)->block, in, from, n,
+                        surprise);
+}
+
+static void recall(struct fw_view *v, const struct fw_tensors *in, size_t from, size_t n,
+                   float *values)
+{
+    fw_memory_recall(plan_of(v->learner), ((struct associative_view *)v)->block, in, from, n,
+                     values);
+}
+
+/* ---- inspect */
+
+static int report_spectrum(struct fw_report *r, uint32_t head, const double *sigma, size_t n,
+                           struct fw_err *err)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "heads.spectrum.%u", head);
+    return fw_report_numbers(r, path, sigma, n, err);
+}
+
+struct columns { /* one value of each head */
+    double *norm, *before, *after, *rank, *log_g, *nonfinite;
+};
+
+static int fill(const struct fw_memory *m, const void *block, struct columns *c, double *sigma,
+                size_t n, struct fw_report *r, struct fw_err *err)
+{
+    struct fw_memory_head_stats st;
+    uint32_t h;
+
+    for (h = 0; h < fw_memory_heads(m); h++) {
+        if (fw_memory_head_stats(m, block, h, &st, sigma, err) < 0 ||
+            report_spectrum(r, h, sigma, n, err) < 0)
+            return -1;
+        c->norm[h] = st.norm;
+        c->before[h] = st.residual_before;
+        c->after[h] = st.residual_after;
+        c->rank[h] = st.effective_rank;
+        c->log_g[h] = st.log_g_sum;
+        c->nonfinite[h] = (double)st.nonfinite;
+    }
+    return 0;
+}
+
+static int inspect(const struct fw_learner *l, const void *block, struct fw_report *r,
+                   struct fw_err *err)
+{
+    const struct fw_memory *m = plan_of(l);
+    size_t heads = fw_memory_heads(m), d_k = fw_memory_d_k(m), d_v = fw_memory_d_v(m);
+    size_t n = d_k < d_v ? d_k : d_v;
+    double *all = calloc(6 * heads + n, sizeof *all);
+    struct columns c = {
+        all, all + heads, all + 2 * heads, all + 3 * heads, all + 4 * heads, all + 5 * heads
+    };
+    int rc = -1;
+
+    if (!all)
+        return no_memory(err);
+    if (fill(m, block, &c, all + 6 * heads, n, r, err) == 0 &&
+        fw_report_numbers(r, "heads.norm", c.norm, heads, err) == 0 &&
+        fw_report_numbers(r, "heads.residual_before", c.before, heads, err) == 0 &&
+        fw_report_numbers(r, "heads.residual_after", c.after, heads, err) == 0 &&
+        fw_report_numbers(r, "heads.effective_rank", c.rank, heads, err) == 0 &&
+        fw_report_numbers(r, "heads.log_g_sum", c.log_g, heads, err) == 0)
+        rc = fw_report_integers(r, "heads.nonfinite", c.nonfinite, heads, err);
+    free(all);
+    return rc;
+}
+
+static void show(const struct fw_learner *l, const void *block, const struct fw_field *f,
+                 void *out)
+{
+    if (strcmp(f->name, "S") == 0)
+        fw_memory_state(plan_of(l), block, out);
+    else
+        memcpy(out, (const char *)block + f->offset, f->bytes);
+}
+
+static const char *const models[] = { "associative", NULL };
+
+const struct fw_learner_kind fw_learner_associative = {
+    .name = "associative",
+    .models = models,
+    .open = open_memory,
+    .close = close_memory,
+    .init = init,
+    .validate = validate,
+    .check = check,
+    .learn = learn,
+    .view_new = view_new,
+    .view_free = view_free,
+    .score = score,
+    .recall = recall,
+    .inspect = inspect,
+    .show = show,
+};
