@@ -68,7 +68,7 @@ struct fw_request {
     /* Asked: set by the caller, borrowed until done. Unused fields are zero. */
     enum fw_verb verb;
     char id[FW_ID_MAX];
-    char name[FW_ID_MAX];   /* snapshot, tensor ("": all of them); CREATE: the snapshot
+    char name[FW_ID_MAX];   /* snapshot, tensor ("": their list); CREATE: the snapshot
                                of `from`, or ""; SNAPSHOT_LIST: after this name */
     char new_id[FW_ID_MAX]; /* FORK: "" picks one (so does CREATE with id "") */
     char model[FW_ID_MAX];  /* CREATE */

@@ -1,0 +1,22 @@
+noinst_LIBRARIES += src/libapi.a
+src_libapi_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(PNG_CFLAGS)
+src_libapi_a_SOURCES = src/api/batch.c src/api/facts.c src/api/generate.c src/api/heat.c \
+	src/api/in.c src/api/inspect.c src/api/learn.c src/api/metrics.c src/api/op.c src/api/out.c \
+	src/api/predict.c src/api/query.c src/api/recall.c src/api/routes.c src/api/server.c \
+	src/api/sessions.c src/api/snapshots.c src/api/status.c src/api/tensors.c src/api/utf8.c \
+	src/api/values.c src/api/batch.h src/api/heat.h src/api/in.h src/api/op.h src/api/out.h \
+	src/api/query.h src/api/status.h src/api/utf8.h include/fastweight/api.h
+# what parses and prints, without the engine
+API_LIBS = src/libapi.a $(TENSOR_LIBS) $(JANSSON_LIBS) $(PNG_LIBS)
+
+UNIT_TESTS += src/api/batch_test src/api/heat_test src/api/in_test src/api/out_test \
+	src/api/status_test
+src_api_batch_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+src_api_batch_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
+src_api_heat_test_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS)
+src_api_heat_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
+src_api_in_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+src_api_in_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
+src_api_out_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+src_api_out_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
+src_api_status_test_LDADD = $(API_LIBS) $(CHECK_LIBS)

@@ -1,0 +1,82 @@
+/* generate.c - sampled tokens; the seed is the request's, so the same request on the same state
+ * writes the same tokens. */
+#include "config.h"
+
+#include "op.h"
+
+#include <stdlib.h>
+
+#include "in.h"
+
+enum { TOKENS_MAX = 65536 };
+
+static int ask_generate(struct op *op, struct fw_err *err)
+{
+    static const char *const known[] = { "max_tokens", "temperature", "seed",
+                                         "prefix",     "learn",       NULL };
+    uint64_t max_tokens = 0, seed = 0;
+    double temperature = 1;
+    const json_t *prefix;
+
+    if (op_facts(op, err) < 0 || op_json(op, false, known, err) < 0 ||
+        in_size(op->root, "max_tokens", 1, TOKENS_MAX, &max_tokens, err) < 0 ||
+        in_size(op->root, "seed", 0, INT64_MAX, &seed, err) < 0 ||
+        in_number(op->root, "temperature", 0, 100, &temperature, err) < 0 ||
+        in_bool(op->root, "learn", &op->r.learn, err) < 0)
+        return -1;
+    if (max_tokens == 0)
+        return fw_fail_param(err, FW_EINVAL, "missing_field", "max_tokens",
+                             "max_tokens is missing");
+    prefix = json_object_get(op->root, "prefix");
+    if (prefix && batch_tokens(&op->batch, &op->intake, prefix, "prefix", err) < 0)
+        return -1;
+    op->r.max_tokens = max_tokens;
+    op->r.seed = seed;
+    op->r.temperature = (float)temperature;
+    op->r.in = batch_lend_one(&op->batch, "tokens");
+    return 0;
+}
+
+static int out_sampled_text(struct out *o, const struct fw_request *r, struct fw_err *err)
+{
+    unsigned char *bytes = malloc(r->count ? r->count : 1);
+    size_t i;
+
+    if (!bytes)
+        return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a reply");
+    for (i = 0; i < r->count; i++)
+        bytes[i] = (unsigned char)r->ids[i];
+    out_text(o, "text", bytes, r->count);
+    out_base64(o, "bytes_base64", bytes, r->count);
+    free(bytes);
+    return 0;
+}
+
+static int answer_generate(struct op *op, struct fw_err *err)
+{
+    const struct fw_request *r = &op->r;
+    struct out o;
+
+    op_etag(op, r->facts.uid, r->version);
+    out_begin(&o, &op->out, err);
+    out_open(&o, '{');
+    out_u64(&o, "version", r->version);
+    if (r->learn) {
+        out_u64(&o, "durable_version", r->facts.durable_version);
+        out_u64(&o, "tokens_seen", r->facts.tokens_seen);
+    }
+    out_tokens(&o, r);
+    if (op->intake.bytes && out_sampled_text(&o, r, err) < 0)
+        return -1;
+    out_key(&o, "surprise");
+    out_open(&o, '{');
+    out_double(&o, "mean", r->mean);
+    out_double(&o, "total", r->total);
+    out_close(&o, '}');
+    out_close(&o, '}');
+    return o.rc;
+}
+
+const struct endpoint api_generate = { .verb = FW_GENERATE,
+                                       .ask = ask_generate,
+                                       .answer = answer_generate };
