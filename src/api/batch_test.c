@@ -154,7 +154,7 @@ static void file_of(struct fw_buf *out, const char *name, enum fw_dtype dtype, c
                            .bytes = n * fw_dtype_bytes(dtype) };
     struct fw_tensors ts = { 1, &t };
 
-    strcpy(t.name, name);
+    memcpy(t.name, name, strlen(name) + 1);
     fw_buf_init(out, 1 << 20);
     ck_assert_int_eq(fw_safetensors_write(out, &ts, NULL, 0, &err), 0);
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "fastweight/store.h"
+#include "fastweight/engine.h"
 
 /* Commas and opening brackets outside strings: an upper bound of the values, within a few. */
 static size_t count_values(const unsigned char *p, size_t len)

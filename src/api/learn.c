@@ -59,10 +59,13 @@ static int read_body(struct op *op, struct fw_err *err)
     switch (fw_http_media(op->call)) {
     case FW_HTTP_TEXT:
         if (!op->intake.bytes)
-            return fw_fail_param(err, FW_EINVAL, "wrong_kind", "body",
-                                 "only bytes models take text");
+            return fw_fail_param(err, FW_EMEDIA, "unsupported_media_type", "Content-Type",
+                                 "only bytes models take text/plain");
         return batch_raw(&op->batch, &op->intake, body->data, body->len, err);
     case FW_HTTP_OCTETS:
+        if (op->intake.pairs)
+            return fw_fail_param(err, FW_EMEDIA, "unsupported_media_type", "Content-Type",
+                                 "associative sessions take JSON or safetensors");
         return batch_raw(&op->batch, &op->intake, body->data, body->len, err);
     case FW_HTTP_SAFETENSORS:
         return batch_file(&op->batch, &op->intake, op->intake.pairs ? fields : fields + 1,

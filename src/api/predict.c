@@ -18,7 +18,7 @@ static int read_options(struct op *op, uint64_t *top, struct fw_err *err)
     static const char *const known[] = { "prefix", "top_logprobs", "full", NULL };
     const json_t *prefix;
 
-    if (op_json(op, true, known, err) < 0 ||
+    if (op_json(op, false, known, err) < 0 ||
         in_size(op->root, "top_logprobs", 1, TOP_MAX, top, err) < 0 ||
         in_bool(op->root, "full", &op->r.full, err) < 0)
         return -1;

@@ -1,0 +1,9 @@
+noinst_LIBRARIES += src/libdaemon.a
+src_libdaemon_a_CPPFLAGS = $(AM_CPPFLAGS) $(INIH_CFLAGS) $(SYSTEMD_CFLAGS) \
+	-DFW_STATE_DIR='"$(localstatedir)/lib/fastweightd"'
+src_libdaemon_a_SOURCES = src/daemon/options.c src/daemon/wait.c src/daemon/options.h \
+	src/daemon/wait.h
+DAEMON_LIBS = src/libdaemon.a $(BASE_LIBS) $(INIH_LIBS) $(SYSTEMD_LIBS)
+
+UNIT_TESTS += src/daemon/options_test
+src_daemon_options_test_LDADD = $(DAEMON_LIBS) $(CHECK_LIBS)

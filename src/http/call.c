@@ -41,6 +41,7 @@ void call_free(struct fw_http_call *call)
     pthread_mutex_lock(&h->lock);
     stats_count(h, call);
     h->open--;
+    h->unsent -= call->replied;
     pthread_cond_broadcast(&h->calmer);
     pthread_mutex_unlock(&h->lock);
     for (i = 0; i < call->pairs; i++)
@@ -140,6 +141,9 @@ void fw_http_reply(struct fw_http_call *call, const struct fw_http_reply *reply)
     call->response = make_response(call, reply);
     call->status = (unsigned)reply->status;
     call->replied = true;
+    pthread_mutex_lock(&h->lock);
+    h->unsent++;
+    pthread_mutex_unlock(&h->lock);
     if (asleep)
         MHD_resume_connection(connection); /* the call may be gone from here on */
     if (!counted)

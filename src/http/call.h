@@ -10,12 +10,14 @@
 
 #include "fastweight/http.h"
 
+#include "linger.h"
 #include "listen.h"
 #include "path.h"
 
 enum {
     CALL_PAIRS = 8,
-    CALL_DISCARD_MAX = 64 << 20 /* body bytes read past a refusal */
+    CALL_DISCARD_SMALL = 64 << 10, /* a refused body that is read to keep the connection */
+    CALL_DISCARD_MAX = 64 << 20    /* of a chunked body, read past its refusal */
 };
 
 struct fw_http {
@@ -29,6 +31,8 @@ struct fw_http {
     bool closing;          /* also those whose body was still on its way */
     uint64_t open;         /* calls that exist */
     uint64_t busy;         /* calls inside a handler: dispatched, not answered */
+    uint64_t unsent;       /* calls whose reply is not all out */
+    struct lingerer *linger;
     struct fw_http_stats stats;
     struct fw_http_route_stats *route_stats; /* (routes + 1) */
 };
@@ -54,6 +58,7 @@ struct fw_http_call {
     bool asleep;  /* suspended: the reply must resume it */
     bool counted; /* in busy */
     bool replied;
+    bool early; /* answered before its body came: the connection will be closed */
     struct MHD_Response *response; /* NULL when even that failed: the connection closes */
     unsigned status;
     size_t sent_bytes;
@@ -62,7 +67,7 @@ struct fw_http_call {
 
 /* head.c: everything that the head of a request decides; a failure is the refusal. */
 int call_head(struct fw_http_call *call, struct fw_err *err);
-/* Is the rest of the body too much to read and throw away before refusing? */
+/* Is the refusal sent before the body, or after the body was read and thrown away? */
 bool call_refuse_at_once(const struct fw_http_call *call);
 
 /* body.c: takes body bytes; false: give the connection up. */

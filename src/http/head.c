@@ -2,9 +2,9 @@
  *
  * In this order: framing, path, route and method, draining, query, media type, length. Each
  * failure fills the caller's error once, which becomes the refusal. A refused body that is
- * short is read and thrown away, so that the client gets the answer and keeps its connection;
- * a long one, or one that waits for "100 Continue", is answered at once and the connection
- * closes. Server's thread. */
+ * short is read and thrown away, so that the client keeps its connection; one that is long,
+ * over the limit or waiting for "100 Continue" is refused at once, and the connection closes
+ * (linger.c lets the client read why). Server's thread. */
 #include "config.h"
 
 #include "call.h"
@@ -24,8 +24,8 @@ static const char *const methods[] = { [FW_HTTP_GET] = "GET",
 
 bool call_refuse_at_once(const struct fw_http_call *call)
 {
-    return call->expects_continue || call->length > CALL_DISCARD_MAX ||
-           strcmp(call->refusal.reason, "bad_framing") == 0;
+    return call->expects_continue || call->length > CALL_DISCARD_SMALL ||
+           call->refusal.code == FW_ETOOBIG || strcmp(call->refusal.reason, "bad_framing") == 0;
 }
 
 static int read_framing(struct fw_http_call *call, struct fw_err *err)
@@ -146,7 +146,7 @@ static int check_media(struct fw_http_call *call, struct fw_err *err)
     if (!takes)
         return fw_fail_param(err, FW_EINVAL, "unexpected_body", "body",
                              "this request takes no body");
-    call->media = type ? media_parse(type) : FW_HTTP_JSON;
+    call->media = type ? media_parse(type) : 0;
     if (call->media & takes)
         return 0;
     media_list(takes, list, sizeof list);

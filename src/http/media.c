@@ -1,6 +1,6 @@
 /* media.c - media types by name. One table; names compare without case, up to the first ';' or
- * space. A wildcard in Accept means "what you like", which is JSON, so only a type's own name
- * asks for another form. */
+ * space. What curl -d sends when it is told nothing is read as JSON. A wildcard in Accept means
+ * "what you like", which is JSON, so only a type's own name asks for another form. */
 #include "config.h"
 
 #include "media.h"
@@ -18,6 +18,7 @@ static const struct {
     { FW_HTTP_OCTETS, "application/octet-stream", "application/octet-stream" },
     { FW_HTTP_SAFETENSORS, "application/vnd.safetensors", "application/vnd.safetensors" },
     { FW_HTTP_PNG, "image/png", "image/png" },
+    { FW_HTTP_JSON, "application/x-www-form-urlencoded", "" },
     { FW_HTTP_METRICS, "", "text/plain; version=0.0.4; charset=utf-8" },
 };
 
@@ -87,7 +88,7 @@ void media_list(unsigned set, char *text, size_t size)
 
     text[0] = 0;
     for (i = 0; i < TYPES; i++) {
-        if (!(set & table[i].media))
+        if (!(set & table[i].media) || (i > 0 && table[i].media == table[0].media))
             continue;
         n = snprintf(text + at, size - at, "%s%s", at ? ", " : "", table[i].name);
         if (n < 0 || (size_t)n >= size - at)

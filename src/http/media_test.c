@@ -11,7 +11,7 @@ START_TEST(a_content_type_is_known_by_name_without_case_and_parameters)
     ck_assert_int_eq(media_parse(" Application/JSON; charset=UTF-8"), FW_HTTP_JSON);
     ck_assert_int_eq(media_parse("text/plain;charset=us-ascii"), FW_HTTP_TEXT);
     ck_assert_int_eq(media_parse("application/vnd.safetensors"), FW_HTTP_SAFETENSORS);
-    ck_assert_int_eq(media_parse("application/x-www-form-urlencoded"), 0);
+    ck_assert_int_eq(media_parse("application/x-www-form-urlencoded"), FW_HTTP_JSON);
     ck_assert_int_eq(media_parse("application/jsonx"), 0);
     ck_assert_int_eq(media_parse(""), 0);
 }

@@ -79,7 +79,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         if (!call)
             return MHD_NO;
         call->refused = call_head(call, &call->refusal) < 0;
-        return call->refused && call_refuse_at_once(call) ? refuse(call) : MHD_YES;
+        call->early = call->refused && call_refuse_at_once(call);
+        return call->early ? refuse(call) : MHD_YES;
     }
     if (call->replied)
         return send_reply(call);
@@ -91,17 +92,27 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     return dispatch(call);
 }
 
+static void linger_on(struct fw_http *h, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    if (info)
+        linger_add(h->linger, info->connect_fd);
+}
+
 static void on_completed(void *arg, struct MHD_Connection *connection, void **own,
                          enum MHD_RequestTerminationCode why)
 {
     struct fw_http *h = arg;
     struct fw_http_call *call = *own;
 
-    (void)connection;
     (void)why;
     if (!call)
         return;
     *own = NULL;
+    if (call->early)
+        linger_on(h, connection);
     fw_log(h->config.log, FW_LOG_DEBUG, "%s %s %u %zu bytes in %zu bytes out %llu us",
            call->method, call->url, call->status, call->body.len, call->sent_bytes,
            (unsigned long long)((fw_clock_mono_ns() - call->start_ns) / 1000));
@@ -161,7 +172,8 @@ int fw_http_start(struct fw_http **ret, const struct fw_http_config *c, struct f
         fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a server");
         goto fail;
     }
-    if (listen_open(c->listen, &h->fd, h->address, err) < 0 || start_daemon(h, err) < 0)
+    if (linger_new(&h->linger, err) < 0 ||
+        listen_open(c->listen, &h->fd, h->address, err) < 0 || start_daemon(h, err) < 0)
         goto fail;
     *ret = h;
     return 0;
@@ -197,6 +209,9 @@ void fw_http_drain(struct fw_http *h, unsigned deadline_ms)
     h->closing = true;
     while (h->busy > 0)
         pthread_cond_wait(&h->calmer, &h->lock);
+    deadline = deadline_of(deadline_ms); /* slow readers */
+    while (h->unsent > 0 && pthread_cond_timedwait(&h->calmer, &h->lock, &deadline) == 0)
+        ;
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -208,6 +223,7 @@ void fw_http_stop(struct fw_http *h)
         MHD_quiesce_daemon(h->daemon); /* the socket stays ours, also without a drain */
         MHD_stop_daemon(h->daemon);
     }
+    linger_free(h->linger);
     if (h->fd >= 0)
         close(h->fd);
     pthread_cond_destroy(&h->calmer);

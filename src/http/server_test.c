@@ -192,7 +192,7 @@ START_TEST(a_request_reaches_its_handler)
     expect(ask(&f, "POST /echo/x%2Fy HTTP/1.1\r\n" CLOSE
                    "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc"),
            200, "x/y 3 bytes abc");
-    expect(ask(&f, "POST /echo/x HTTP/1.1\r\n" CLOSE
+    expect(ask(&f, "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Type: text/plain\r\n"
                    "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"),
            200, "x 3 bytes abc");
     expect(ask(&f, "POST /echo/x HTTP/1.1\r\n" CLOSE "\r\n"), 200, "x 0 bytes");
@@ -233,16 +233,18 @@ START_TEST(a_body_over_the_limit_is_refused_and_named)
 
     memset(big, 'x', 200000);
     fd = dial(&f); /* known length: thrown away, then answered */
-    say(fd, "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Length: 200000\r\n\r\n");
+    say(fd, "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Type: text/plain\r\n"
+            "Content-Length: 200000\r\n\r\n");
     put(fd, big, 200000);
     expect(read_all(fd), 400 + FW_ETOOBIG, "body_too_large");
     fd = dial(&f); /* unknown length */
-    say(fd, "POST /echo/x HTTP/1.1\r\n" CLOSE "Transfer-Encoding: chunked\r\n\r\n30D40\r\n");
+    say(fd, "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Type: text/plain\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n30D40\r\n");
     put(fd, big, 200000);
     say(fd, "\r\n0\r\n\r\n");
     expect(read_all(fd), 400 + FW_ETOOBIG, "body_too_large");
     /* who waits for 100 Continue is told before he sends */
-    expect(ask(&f, "POST /echo/x HTTP/1.1\r\n" CLOSE
+    expect(ask(&f, "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Type: text/plain\r\n"
                    "Expect: 100-continue\r\nContent-Length: 200000\r\n\r\n"),
            400 + FW_ETOOBIG, "body_too_large");
     expect(ask(&f, "PUT /echo/x HTTP/1.1\r\n" CLOSE "Content-Length: 11\r\nContent-Type: "
@@ -263,12 +265,13 @@ START_TEST(bodies_together_stay_under_their_bound)
     char *big = calloc(1, 100000);
     int first = dial(&f);
 
-    say(first, "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Length: 100000\r\n\r\n");
+    say(first, "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Type: text/plain\r\n"
+               "Content-Length: 100000\r\n\r\n");
     put(first, big, 99999);
     do { /* until the server has taken it in */
         fw_http_stats(f.http, &s);
     } while (s.inflight_bytes < 99999);
-    expect(ask(&f, "POST /echo/y HTTP/1.1\r\n" CLOSE
+    expect(ask(&f, "POST /echo/y HTTP/1.1\r\n" CLOSE "Content-Type: text/plain\r\n"
                    "Expect: 100-continue\r\nContent-Length: 90000\r\n\r\n"),
            400 + FW_EBUSY, "bodies_in_flight");
     put(first, big, 1);
@@ -286,8 +289,8 @@ START_TEST(expect_100_continue_is_answered_before_the_body)
     struct fixture f = begin();
     char line[64] = { 0 };
     int fd = dial(&f);
-    const char *head =
-        "POST /echo/x HTTP/1.1\r\n" CLOSE "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    const char *head = "POST /echo/x HTTP/1.1\r\n" CLOSE "Content-Type: text/plain\r\n"
+                       "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n";
 
     say(fd, head);
     ck_assert_int_eq(recv(fd, line, 25, MSG_WAITALL), 25);
