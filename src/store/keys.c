@@ -1,8 +1,9 @@
 /* keys.c - idempotency keys: rows that are written with a journal row and outlive it.
  *
  * A key's mean surprise is NULL while only the journal row holds the learn; the checkpoint that
- * cuts the row writes it. The same checkpoint prunes: a key goes when it is neither among the
- * last 1,000 of its session nor younger than a day; above 100,000 the oldest go at any age. */
+ * cuts the row writes it, and the whole key when its row never reached the journal (async). The
+ * same checkpoint prunes: a key goes when it is neither among the last 1,000 of its session nor
+ * younger than a day; above 100,000 the oldest go at any age. */
 #include "config.h"
 
 #include "store_int.h"
@@ -21,8 +22,8 @@ int fw_keys_means(struct fw_sql *c, struct fw_store_op *op)
     size_t i;
 
     for (i = 0; i < op->results; i++) {
-        if (fw_sql_run(c, SQL_MEAN, &op->err, "itid", op->uid, r[i].key, (int64_t)r[i].version,
-                       r[i].mean) < 0)
+        if (fw_sql_run(c, SQL_MEAN, &op->err, "itidhi", op->uid, r[i].key,
+                       (int64_t)r[i].version, r[i].mean, &r[i].digest, fw_clock_wall_ms()) < 0)
             return -1;
     }
     return 0;

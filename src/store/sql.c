@@ -39,7 +39,9 @@ static const char *const text_of[SQL_COUNT] = {
     [SQL_CHECKPOINT] = "UPDATE sessions SET version = ?2, tokens_seen = ?3, has_block = 1,"
                        " hash = ?4 WHERE uid = ?1",
     [SQL_CUT] = "DELETE FROM journal WHERE uid = ?1 AND version <= ?2",
-    [SQL_MEAN] = "UPDATE keys SET mean = ?4 WHERE uid = ?1 AND key = ?2 AND version = ?3",
+    [SQL_MEAN] = "INSERT INTO keys (uid, key, version, mean, digest, created_ms)"
+                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (uid, key)"
+                 " DO UPDATE SET mean = excluded.mean WHERE version = excluded.version",
     [SQL_KEY_SPAN] = "SELECT (SELECT max(version) FROM keys WHERE uid = ?1)"
                      " - (SELECT min(version) FROM keys WHERE uid = ?1)",
     [SQL_KEY_NEWEST] = "SELECT version FROM keys WHERE uid = ?1"
