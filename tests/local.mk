@@ -41,3 +41,14 @@ print-unit-tests:
 	@echo $(UNIT_TESTS)
 print-fuzz-targets:
 	@echo $(FUZZ_TARGETS)
+
+# Numbers that others computed, through the archive a user links.
+check_PROGRAMS += tests/golden_check
+tests_golden_check_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_golden_check_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
+dist_check_SCRIPTS += tests/golden.sh
+GOLDEN = 04_delta_rule_a 04_delta_rule_b 04_delta_rule_c 04b_delta_rule_unnorm_a \
+	04b_delta_rule_unnorm_b 04b_delta_rule_unnorm_c 05_gated_delta_rule_a \
+	05_gated_delta_rule_b 05_gated_delta_rule_c
+EXTRA_DIST += tests/golden/README.md $(GOLDEN:%=tests/golden/%.json) \
+	$(GOLDEN:%=tests/golden/%.safetensors)
