@@ -22,6 +22,7 @@ struct call { /* r first: done() gets the request back as this */
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     int done;
+    float *own; /* freed with the call */
 };
 
 static char test_dir[64];
@@ -136,6 +137,7 @@ static void call_free(struct call *c)
     fw_request_done(&c->r);
     pthread_cond_destroy(&c->cond);
     pthread_mutex_destroy(&c->mutex);
+    free(c->own);
     free(c);
 }
 
@@ -191,6 +193,60 @@ static struct call *learn(const char *id, const char *text)
 {
     struct call *c = with_text(call_new(FW_LEARN, id), text);
 
+    c->r.detail = FW_DETAIL_MEAN;
+    return c;
+}
+
+/* ---- associative sessions: the smallest states; pair i of a stream follows from i alone */
+
+enum { DIM = 8 };
+
+static struct call *create_small(const char *id)
+{
+    struct call *c = call_new(FW_CREATE, id);
+
+    snprintf(c->r.model, sizeof c->r.model, "associative");
+    fw_params_set_string(&c->r.config, "rule", "delta", NULL);
+    fw_params_set_number(&c->r.config, "heads", 1, NULL);
+    fw_params_set_number(&c->r.config, "d_k", DIM, NULL);
+    fw_params_set_number(&c->r.config, "d_v", DIM, NULL);
+    return c;
+}
+
+static void fill_pairs(float *keys, float *values, unsigned from, unsigned n)
+{
+    unsigned i, j;
+
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < DIM; j++) {
+            keys[i * DIM + j] = (float)((from + i) * 7 % 11 == j % 11) + 0.125f;
+            values[i * DIM + j] = (float)((from + i + j) % 13) * 0.25f;
+        }
+    }
+}
+
+static void put_pairs(struct call *c, size_t at, const char *name, const float *data,
+                      unsigned n)
+{
+    c->item[at] = (struct fw_tensor){ .dtype = FW_F32,
+                                      .ndim = 2,
+                                      .shape = { n, DIM },
+                                      .data = data,
+                                      .bytes = (size_t)n * DIM * sizeof *data };
+    snprintf(c->item[at].name, sizeof c->item[at].name, "%s", name);
+    c->r.in.count = at + 1;
+}
+
+/* Learns pairs [from, from + n); the body lives as long as the call. */
+static struct call *pairs(enum fw_verb verb, const char *id, unsigned from, unsigned n)
+{
+    struct call *c = call_new(verb, id);
+
+    c->own = malloc(2 * (size_t)n * DIM * sizeof *c->own);
+    ck_assert_ptr_nonnull(c->own);
+    fill_pairs(c->own, c->own + (size_t)n * DIM, from, n);
+    put_pairs(c, 0, "keys", c->own, n);
+    put_pairs(c, 1, "values", c->own + (size_t)n * DIM, n);
     c->r.detail = FW_DETAIL_MEAN;
     return c;
 }

@@ -17,3 +17,5 @@ src_engine_report_test_LDADD = src/libengine.a $(BASE_LIBS) $(CHECK_LIBS)
 noinst_HEADERS += src/engine/engine_testing.h
 UNIT_TESTS += src/engine/engine_test
 src_engine_engine_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
+UNIT_TESTS += src/engine/copies_test
+src_engine_copies_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
