@@ -69,7 +69,7 @@ class Daemon:
         try:
             return self.start()
         except BaseException:
-            self.__exit__(*sys.exc_info())
+            shutil.rmtree(self.top, ignore_errors=True)
             raise
 
     def __exit__(self, kind, *_):
@@ -93,7 +93,11 @@ class Daemon:
 
     def start(self, timeout=60):
         self.spawn()
-        self.port = int(self._address(timeout))
+        try:
+            self.port = int(self._address(timeout))
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def _address(self, timeout):
