@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "in.h"
 #include "query.h"
 
 enum { MODELS_MAX = 64 };
@@ -123,31 +124,39 @@ static int find_model(struct out *o, const struct fw_model_facts *m, size_t n, c
     return fw_fail(o->err, FW_ENOENT, "model_not_found", "no model '%.128s'", id);
 }
 
+static int print_models(struct out *o, struct fw_engine *engine, const char *id)
+{
+    struct fw_model_facts *m = calloc(MODELS_MAX, sizeof *m);
+    size_t n;
+
+    if (!m)
+        return fw_fail(o->err, FW_ENOMEM, "out_of_memory", "no memory for a list");
+    n = fw_engine_models(engine, m, MODELS_MAX);
+    if (*id)
+        o->rc = find_model(o, m, n, id);
+    else
+        out_models(o, m, n);
+    free(m);
+    return o->rc;
+}
+
 bool api_models(struct fw_http_call *call)
 {
     const struct fw_api *api = fw_http_arg(call);
-    const char *id = fw_http_segment(call, 0).data;
-    struct fw_model_facts *m;
+    struct fw_http_text segment = fw_http_segment(call, 0);
+    char id[FW_ID_MAX] = "";
     struct fw_err err = { 0 };
     struct fw_buf b;
     struct out o;
-    size_t n;
 
     if (has_query(call))
         return true;
     fw_buf_init(&b, OP_REPLY_MAX);
     out_begin(&o, &b, &err);
-    m = calloc(MODELS_MAX, sizeof *m);
-    if (m) {
-        n = fw_engine_models(api->engine, m, MODELS_MAX);
-        if (*id)
-            o.rc = find_model(&o, m, n, id);
-        else
-            out_models(&o, m, n);
-    } else {
-        o.rc = fw_fail(&err, FW_ENOMEM, "out_of_memory", "no memory for a list");
-    }
-    free(m);
+    if (segment.len > 0)
+        o.rc = in_id(segment.data, segment.len, "model", id, &err);
+    if (o.rc == 0)
+        o.rc = print_models(&o, api->engine, id);
     reply_json(call, &b, o.rc, &err);
     return true;
 }
