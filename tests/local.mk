@@ -17,6 +17,19 @@ noinst_HEADERS += tests/test_main.h tests/safetensors_roundtrip.h
 dist_check_SCRIPTS += tests/check-layers.sh tests/check-style.sh
 TESTS = $(UNIT_TESTS) $(dist_check_SCRIPTS)
 
+# A SQLite VFS that loses un-synced writes at a kill; LD_PRELOADed into the daemon by tests, and
+# linked into a test of its own. It never has sanitizers: it is loaded before their runtimes.
+tests/vfs_lossy.so: tests/vfs_lossy.c config.h
+	$(AM_V_CC)$(MKDIR_P) tests && $(CC) $(DEFAULT_INCLUDES) $(CPPFLAGS) $(SQLITE_CFLAGS) \
+		$(WARN_CFLAGS) $(CFLAGS) -shared -fPIC -o $@ $(top_srcdir)/tests/vfs_lossy.c \
+		$(SQLITE_LIBS)
+check_DATA += tests/vfs_lossy.so
+CLEANFILES += tests/vfs_lossy.so
+UNIT_TESTS += tests/vfs_lossy_test
+tests_vfs_lossy_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/store $(SQLITE_CFLAGS)
+tests_vfs_lossy_test_SOURCES = tests/vfs_lossy_test.c tests/vfs_lossy.c
+tests_vfs_lossy_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
+
 # CC=clang ./configure --enable-fuzz --enable-sanitizers=address,undefined
 EXTRA_DIST += tests/fuzz_safetensors.c
 if FUZZ
