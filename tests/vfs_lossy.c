@@ -40,7 +40,7 @@ struct lossy_file { /* what SQLite allocates for a handle; the real one lies beh
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct disk *disks;
+static struct disk *disks, *deleted; /* deleted: handles may still have them */
 static sqlite3_vfs lossy, *unix_vfs;
 
 static sqlite3_file *real_of(sqlite3_file *f)
@@ -401,8 +401,11 @@ static int lossy_delete(sqlite3_vfs *vfs, const char *path, int sync_dir)
     d = stat(path, &st) == 0 ? find_disk(&st) : NULL;
     while (d && *at != d)
         at = &(*at)->next;
-    if (d) /* a new file may get its inode; handles that still have it keep it */
+    if (d) { /* a new file may get its inode */
         *at = d->next;
+        d->next = deleted;
+        deleted = d;
+    }
     pthread_mutex_unlock(&mutex);
     return unix_vfs->xDelete(unix_vfs, path, sync_dir);
 }
