@@ -13,5 +13,5 @@ systemd/fastweightd.service: systemd/fastweightd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) systemd && $(SED) -e 's,@sbindir\@,$(sbindir),g' \
 	    -e 's,@sysconfdir\@,$(sysconfdir),g' $(srcdir)/systemd/fastweightd.service.in > $@.tmp && mv $@.tmp $@
 
-check_DATA = systemd/fastweightd.service
+check_DATA += systemd/fastweightd.service
 dist_check_SCRIPTS += tests/unit-security.sh
