@@ -24,7 +24,7 @@ ran=
 run() {
     script=$1 pattern=$2; shift 2
     ran="$ran $script"
-    if out=$("$src/clients/shell/$script.sh" "$@" 2>&1) && printf '%s' "$out" | grep -q -- "$pattern"; then
+    if out=$("$src/clients/shell/$script.sh" "$@" 2>&1) && printf '%s\n' "$out" | grep -q -- "$pattern"; then
         echo "ok: $script"
     else
         echo "FAILED: $script $*: $out"; bad=1
@@ -32,7 +32,7 @@ run() {
 }
 ctl() { # PATTERN VERB ARGS...
     pattern=$1; shift
-    if out=$("$build/clients/fwctl/fwctl" "$@" 2>&1) && printf '%s' "$out" | grep -q -- "$pattern"; then
+    if out=$("$build/clients/fwctl/fwctl" "$@" 2>&1) && printf '%s\n' "$out" | grep -q -- "$pattern"; then
         echo "ok: fwctl $1"
     else
         echo "FAILED: fwctl $*: $out"; bad=1
