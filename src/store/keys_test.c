@@ -44,6 +44,31 @@ START_TEST(a_key_outlives_its_row_and_gets_its_mean_from_the_checkpoint)
 }
 END_TEST
 
+START_TEST(a_checkpoint_writes_a_key_whole_when_its_row_never_came)
+{
+    unsigned char block[64] = { 1 };
+    struct fw_store_result result = {
+        .key = "k", .version = 1, .mean = 0.5, .digest = { 8, 9 }
+    };
+    int64_t uid = create(store, "a", 64);
+    struct waiting w = a_checkpoint(uid, 1, block, 64);
+    struct fw_store_key key;
+
+    w.op.result = &result;
+    w.op.results = 1;
+    ck_assert_int_eq(carry_out(store, &w), FW_OK);
+    ck_assert_int_eq(fw_store_key_find(store, uid, "k", &key, NULL), 0);
+    ck_assert(key.version == 1 && key.has_mean && key.mean == 0.5);
+    ck_assert(key.digest.hi == 8 && key.digest.lo == 9);
+    result.version = 2; /* another learn's: the key keeps what the first one got */
+    result.mean = 7;
+    w.op.version = 2;
+    ck_assert_int_eq(carry_out(store, &w), FW_OK);
+    ck_assert_int_eq(fw_store_key_find(store, uid, "k", &key, NULL), 0);
+    ck_assert(key.version == 1 && key.mean == 0.5);
+}
+END_TEST
+
 START_TEST(a_key_of_255_bytes_fits_and_of_256_does_not)
 {
     char text[257];
@@ -121,6 +146,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_key_outlives_its_row_and_gets_its_mean_from_the_checkpoint);
+    tcase_add_test(tc, a_checkpoint_writes_a_key_whole_when_its_row_never_came);
     tcase_add_test(tc, a_key_of_255_bytes_fits_and_of_256_does_not);
     tcase_add_test(tc, the_last_1000_keys_stay_however_old);
     tcase_add_test(tc, keys_of_the_last_day_stay_however_many);
