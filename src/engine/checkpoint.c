@@ -88,10 +88,18 @@ int checkpoint_end(struct session *s, struct fw_err *err)
     else
         note_success(s, &c->op);
     s->checkpoint = NULL;
+    s->preparing = false;
     pthread_mutex_unlock(&s->e->lock);
     if (failed && err)
         *err = c->op.err;
     free(c->results);
     free(c);
     return failed ? -1 : 0;
+}
+
+void checkpoint_cancel(struct session *s)
+{
+    pthread_mutex_lock(&s->e->lock);
+    s->preparing = false;
+    pthread_mutex_unlock(&s->e->lock);
 }

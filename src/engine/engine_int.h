@@ -47,6 +47,7 @@ struct session {
     uint64_t durable, stored;      /* newest on disk; of the block on disk */
     size_t journal_bytes, unlearned_bytes; /* handed over and not cut; of these not learned */
     unsigned rows;                         /* appends in flight */
+    bool preparing;                        /* a checkpoint that hand-over waits for */
     bool failing;                          /* a row failed and others are still in flight */
     bool async_failed;                     /* learned what the journal lacks */
     struct key *keys;

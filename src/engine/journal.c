@@ -141,7 +141,7 @@ enum hand hand_over_stop(struct session *s, struct fw_work *w)
         return HAND_STATE;
     if (s->want_evict)
         return HAND_EVICT;
-    if (s->async_failed || s->journal_bytes >= e->c.journal_bytes)
+    if (s->preparing || s->async_failed || s->journal_bytes >= e->c.journal_bytes)
         return HAND_CHECKPOINT;
     if (w->row->async && e->async_bytes > 0 &&
         e->async_bytes + w->row->cost > e->c.max_async_bytes)

@@ -9,22 +9,6 @@
 
 #include "fastweight/clock.h"
 
-/* The journal is full or lacks rows: a checkpoint first, and when it fails nothing is learned.
- */
-static void prepare(struct fw_work *w)
-{
-    struct session *s = w->s;
-    struct fw_err err;
-    enum hand stop;
-
-    pthread_mutex_lock(&s->e->lock);
-    stop = hand_over_stop(s, w);
-    pthread_mutex_unlock(&s->e->lock);
-    if (stop == HAND_CHECKPOINT &&
-        (s->checkpoint ? checkpoint_end(s, &err) : checkpoint_of(s, &err)) < 0)
-        work_fail(w, &err);
-}
-
 static bool begin(struct fw_work *w)
 {
     struct session *s = w->s;
@@ -67,16 +51,38 @@ static void count_time(struct fw_engine *e, uint64_t from_ns)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* (runner) Holds hand-over back; false: the head was handed over in the meantime. */
+static bool hold(struct fw_work *w)
+{
+    struct session *s = w->s;
+
+    pthread_mutex_lock(&s->e->lock);
+    s->preparing = !w->handed;
+    pthread_mutex_unlock(&s->e->lock);
+    return s->preparing;
+}
+
+/* The journal is full or lacks rows: a checkpoint first; when it fails nothing is learned. */
+void learn_prepare(struct fw_work *w)
+{
+    struct session *s = w->s;
+    struct fw_err err;
+    int rc = 0;
+
+    if (s->checkpoint)
+        rc = checkpoint_end(s, &err);
+    else if (hold(w) && (rc = checkpoint_of(s, &err)) < 0)
+        checkpoint_cancel(s);
+    if (rc < 0)
+        work_fail(w, &err);
+}
+
 void step_learn(struct fw_work *w, uint64_t deadline)
 {
     struct session *s = w->s;
     uint64_t from_ns = fw_clock_mono_ns();
     bool end;
 
-    if (!w->handed) {
-        prepare(w);
-        return;
-    }
     if (!w->started && !begin(w)) {
         work_finish(w);
         return;

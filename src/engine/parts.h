@@ -114,7 +114,10 @@ int checkpoint_begin(struct session *s, const void *block, uint64_t version, uin
                      const struct fw_hash *hash, struct fw_err *err);
 int checkpoint_of(struct session *s, struct fw_err *err); /* of its state as it is */
 int checkpoint_end(struct session *s, struct fw_err *err);
+void checkpoint_cancel(struct session *s);   /* it could not begin */
 bool session_dirty(const struct session *s); /* (locked) */
+
+void learn_prepare(struct fw_work *w); /* learn.c: a checkpoint before hand-over */
 
 /* exchange.c */
 int export_write(const struct recipe *rc, const void *block, const struct fw_hash *hash,

@@ -4,7 +4,7 @@
  * before every step: leave memory, its head's verb, or its own end. A slice lasts SLICE_NS,
  * then the task goes to the pool's tail. A session that waits (for a store op, memory, a key
  * look-up) is simply not scheduled; whatever ends the wait calls session_kick. The invariant:
- * whenever the lock is free, runnable(s) implies s->scheduled. */
+ * whenever the lock is free, a turn other than REST implies s->scheduled. */
 #include "config.h"
 
 #include "steps.h"
@@ -57,50 +57,68 @@ bool session_boundary(const struct session *s)
     return s->handed == 0 && !(s->head && s->head->work->started);
 }
 
-/* (locked) Can the head, a learn that hand-over has not passed, do anything? */
-static bool unhanded_ready(struct session *s, struct fw_work *w)
+/* What a session does next. */
+enum turn {
+    REST,    /* nothing, until something changes */
+    EVICT,   /* leave memory */
+    ANSWER,  /* the head's answer is known */
+    MISSING, /* the session is deleted, and the head with it */
+    REPEAT,  /* answer the repeat of an idempotency key */
+    LOAD,    /* come into memory for the head */
+    PREPARE, /* a checkpoint, so that the head can be handed over */
+    STEP,    /* the head's verb */
+    END      /* the queue is empty and the session deleted */
+};
+
+/* (locked) The head is a learn that hand-over has not passed. */
+static enum turn turn_unhanded(struct session *s, struct fw_work *w)
 {
     switch (hand_over_stop(s, w)) {
     case HAND_STATE:
+        return LOAD;
     case HAND_CHECKPOINT:
-        return true;
+        return PREPARE;
     default:
-        return false;
+        return REST;
     }
 }
 
-static bool head_ready(struct session *s)
+/* (locked) */
+static enum turn turn_head(struct session *s)
 {
     struct fw_work *w = s->head->work;
 
     if (w->key_pending)
-        return false;
-    if (w->err.code != FW_OK || (s->deleted && !w->handed && !w->started))
-        return true;
+        return REST;
+    if (w->err.code != FW_OK)
+        return ANSWER;
+    if (s->deleted && !w->handed && (!w->started || verbs[w->r->verb].read))
+        return MISSING;
     if (w->repeat)
-        return w->r->async || s->durable >= w->version || s->rows == 0;
-    if (w->learns && s->unhanded == s->head)
-        return unhanded_ready(s, w);
-    if (w->handed && !w->started)
-        return w->r->async || w->row->written || w->row->err.code != FW_OK;
-    return true;
+        return w->r->async || s->durable >= w->version || s->rows == 0 ? REPEAT : REST;
+    if (w->learns && !w->handed)
+        return turn_unhanded(s, w);
+    if (w->handed && !w->started && !w->r->async && !w->row->written)
+        return REST;
+    return needs_state(w) && !s->block ? LOAD : STEP;
 }
 
-static bool runnable(struct session *s)
+/* (locked) */
+static enum turn turn_of(struct session *s)
 {
     if (s->writes > 0 || s->room_wait)
-        return false;
+        return REST;
     if (s->want_evict && session_boundary(s))
-        return true;
+        return EVICT;
     if (s->head)
-        return head_ready(s);
-    return s->deleter && s->rows == 0;
+        return turn_head(s);
+    return s->deleter && s->rows == 0 ? END : REST;
 }
 
 void session_kick(struct session *s)
 {
     hand_over(s);
-    if (s->scheduled || !runnable(s))
+    if (s->scheduled || turn_of(s) == REST)
         return;
     s->scheduled = true;
     s->e->tasks++;
@@ -162,40 +180,63 @@ static int match(const struct fw_work *w, struct fw_err *err)
                    (long long)s->uid, (unsigned long long)s->version);
 }
 
-static void step_head(struct session *s, uint64_t deadline)
+static void step_verb(struct fw_work *w, uint64_t deadline)
 {
-    struct fw_work *w = s->head->work;
     struct fw_err err;
 
-    if (w->err.code != FW_OK) {
-        work_finish(w);
-    } else if (s->deleted && !w->handed && (!w->started || verbs[w->r->verb].read)) {
-        session_missing(s->id, &err);
-        work_fail(w, &err);
-    } else if (w->repeat) {
-        step_repeat(w, deadline);
-    } else if (!w->started && !w->learns && match(w, &err) < 0) {
-        work_fail(w, &err);
-    } else if (needs_state(w) && !s->block) {
-        step_load(w, deadline);
-    } else {
-        if (!w->started && !w->learns)
-            start(w);
-        verbs[w->r->verb].step(w, deadline);
+    if (!w->learns && !w->started) {
+        if (match(w, &err) < 0) {
+            work_fail(w, &err);
+            return;
+        }
+        start(w);
     }
+    verbs[w->r->verb].step(w, deadline);
+}
+
+static void step_missing(struct fw_work *w)
+{
+    struct fw_err err;
+
+    if (w->s->checkpoint) /* it wanted one to be handed over */
+        checkpoint_end(w->s, NULL);
+    session_missing(w->s->id, &err);
+    work_fail(w, &err);
 }
 
 /* False: the session is gone. */
-static bool step(struct session *s, uint64_t deadline)
+static bool step(struct session *s, enum turn turn, uint64_t deadline)
 {
-    if (s->checkpoint && s->deleted && session_boundary(s) && !s->want_evict)
-        checkpoint_end(s, NULL);
-    if (s->want_evict && session_boundary(s))
+    /* Otherwise the head may just be coming in. */
+    struct fw_work *w = turn == EVICT || turn == END ? NULL : s->head->work;
+
+    switch (turn) {
+    case REST:
+        break;
+    case EVICT:
         step_evict(s);
-    else if (s->head)
-        step_head(s, deadline);
-    else
+        break;
+    case ANSWER:
+        work_finish(w);
+        break;
+    case MISSING:
+        step_missing(w);
+        break;
+    case REPEAT:
+        step_repeat(w, deadline);
+        break;
+    case LOAD:
+        step_load(w, deadline);
+        break;
+    case PREPARE:
+        learn_prepare(w);
+        break;
+    case STEP:
+        step_verb(w, deadline);
+        break;
+    case END:
         return step_delete(s);
+    }
     return true;
 }
 
@@ -205,17 +246,18 @@ void session_run(struct fw_task *task)
     struct fw_engine *e = s->e;
     uint64_t deadline = fw_clock_mono_ns() + SLICE_NS;
     bool gone = false;
+    enum turn turn;
 
     pthread_mutex_lock(&e->lock);
     room_expire(e);
     hand_over(s);
-    while (!gone && runnable(s)) {
+    while (!gone && (turn = turn_of(s)) != REST) {
         pthread_mutex_unlock(&e->lock);
         if (fw_clock_mono_ns() >= deadline) {
             fw_pool_submit(e->c.pool, &s->task);
             return;
         }
-        gone = !step(s, deadline);
+        gone = !step(s, turn, deadline);
         pthread_mutex_lock(&e->lock);
         if (!gone)
             hand_over(s);
