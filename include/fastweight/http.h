@@ -55,7 +55,7 @@ struct fw_http_route {
 };
 
 struct fw_http_config { /* borrowed until stop */
-    const char *listen; /* "127.0.0.1:7733", "[::1]:0"; loopback only */
+    const char *listen; /* "127.0.0.1:7787", "[::1]:0"; loopback only */
     const struct fw_http_route *route;
     size_t routes;
     /* Answers a request that no handler saw, with fw_http_reply, at once. */
@@ -70,7 +70,7 @@ struct fw_http_config { /* borrowed until stop */
 
 /* Binds and serves. FW_EINVAL on a bad or not-loopback address, FW_EIO when it cannot bind. */
 int fw_http_start(struct fw_http **ret, const struct fw_http_config *c, struct fw_err *err);
-const char *fw_http_address(const struct fw_http *h); /* "127.0.0.1:7733", with the real port */
+const char *fw_http_address(const struct fw_http *h); /* "127.0.0.1:7787", with the real port */
 /* Stops listening, refuses new requests with FW_EAGAIN, waits up to deadline_ms for bodies on
  * their way, then until everything accepted is answered. After it no handler runs any more. */
 void fw_http_drain(struct fw_http *h, unsigned deadline_ms);

@@ -229,6 +229,51 @@ int batch_floats(struct batch *b, const char *name, const json_t *v, struct fw_e
     return fill_row(v, t, 0, &out, err);
 }
 
+static const char *const stream_fields[] = { "text", "tokens", NULL };
+static const char *const learn_fields[] = {
+    "keys", "values", "beta", "log_g", "queries", NULL
+};
+static const char *const score_fields[] = { "keys", "values", "beta", "log_g", NULL };
+
+const char *const *batch_fields(const struct intake *in, bool queries)
+{
+    if (!in->pairs)
+        return stream_fields;
+    return queries ? learn_fields : score_fields;
+}
+
+static int json_stream(struct batch *b, const struct intake *in, const json_t *root,
+                       struct fw_err *err)
+{
+    const json_t *text = json_object_get(root, "text");
+    const json_t *tokens = json_object_get(root, "tokens");
+
+    if (!text == !tokens)
+        return fw_fail_param(err, FW_EINVAL, "missing_field", in->bytes ? "text" : "tokens",
+                             "the body needs either text or tokens");
+    if (text && !json_is_string(text))
+        return fw_fail_param(err, FW_EINVAL, "bad_value", "text", "text must be a string");
+    if (tokens && json_is_string(tokens))
+        return fw_fail_param(err, FW_EINVAL, "bad_value", "tokens",
+                             "tokens must be an array of integers");
+    return batch_tokens(b, in, text ? text : tokens, text ? "text" : "tokens", err);
+}
+
+int batch_json(struct batch *b, const struct intake *in, const json_t *root, struct fw_err *err)
+{
+    const char *const *name;
+    const json_t *v;
+
+    if (!in->pairs)
+        return json_stream(b, in, root, err);
+    for (name = learn_fields; *name; name++) {
+        v = json_object_get(root, *name);
+        if (v && batch_floats(b, *name, v, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int64_t integer_at(const struct fw_tensor *t, size_t i)
 {
     switch (t->dtype) {

@@ -30,6 +30,12 @@ struct intake intake_of(const struct fw_facts *f);
 
 void batch_done(struct batch *b); /* a zeroed one is fine */
 
+/* The fields a learn (or, without queries, a score) may have; the first is "text" for streams.
+ */
+const char *const *batch_fields(const struct intake *in, bool queries);
+/* All fields of a learn's or score's JSON object. */
+int batch_json(struct batch *b, const struct intake *in, const json_t *root,
+               struct fw_err *err);
 /* A JSON string or an array of token ids as "tokens"; param names it in errors. */
 int batch_tokens(struct batch *b, const struct intake *in, const json_t *v, const char *param,
                  struct fw_err *err);

@@ -15,46 +15,10 @@
 
 enum { DETAIL_MAX = 65536 };
 
-static const char *const stream_fields[] = { "text", "tokens", NULL };
-static const char *const learn_fields[] = {
-    "keys", "values", "beta", "log_g", "queries", NULL
-};
-static const char *const score_fields[] = { "keys", "values", "beta", "log_g", NULL };
-
-static int read_stream(struct op *op, struct fw_err *err)
-{
-    const json_t *text = json_object_get(op->root, "text");
-    const json_t *tokens = json_object_get(op->root, "tokens");
-
-    if (!text == !tokens)
-        return fw_fail_param(err, FW_EINVAL, "missing_field",
-                             op->intake.bytes ? "text" : "tokens",
-                             "the body needs either text or tokens");
-    if (text && !json_is_string(text))
-        return fw_fail_param(err, FW_EINVAL, "bad_value", "text", "text must be a string");
-    return batch_tokens(&op->batch, &op->intake, text ? text : tokens, text ? "text" : "tokens",
-                        err);
-}
-
-static int read_pairs(struct op *op, struct fw_err *err)
-{
-    const char *const *name;
-    const json_t *v;
-
-    for (name = learn_fields; *name; name++) {
-        v = json_object_get(op->root, *name);
-        if (v && batch_floats(&op->batch, *name, v, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int read_body(struct op *op, struct fw_err *err)
 {
     const struct fw_buf *body = fw_http_body(op->call);
-    const char *const *fields = !op->intake.pairs        ? stream_fields
-                                : op->r.verb == FW_LEARN ? learn_fields
-                                                         : score_fields;
+    const char *const *fields = batch_fields(&op->intake, op->r.verb == FW_LEARN);
 
     switch (fw_http_media(op->call)) {
     case FW_HTTP_TEXT:
@@ -73,7 +37,7 @@ static int read_body(struct op *op, struct fw_err *err)
     default:
         if (op_json(op, false, fields, err) < 0)
             return -1;
-        return op->intake.pairs ? read_pairs(op, err) : read_stream(op, err);
+        return batch_json(&op->batch, &op->intake, op->root, err);
     }
 }
 

@@ -20,3 +20,12 @@ src_api_in_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
 src_api_out_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 src_api_out_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
 src_api_status_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
+
+EXTRA_DIST += tests/fuzz_api.c
+if FUZZ
+FUZZ_TARGETS += tests/fuzz_api
+tests_fuzz_api_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -I$(top_srcdir) \
+	-I$(top_srcdir)/src/api -I$(top_srcdir)/src/http
+tests_fuzz_api_LDADD = $(API_LIBS) src/libhttp.a $(BASE_LIBS) $(MHD_LIBS)
+tests_fuzz_api_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+endif

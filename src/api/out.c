@@ -53,7 +53,7 @@ void out_close(struct out *o, char bracket)
 
 void out_key(struct out *o, const char *key)
 {
-    put(o, ",\"" + !o->comma, 1 + o->comma);
+    put(o, o->comma ? ",\"" : "\"", 1 + o->comma);
     put_string(o, key);
     put(o, "\":", 2);
     o->comma = false;

@@ -119,28 +119,29 @@ static int parse_level(const char *text, uint64_t *ret)
     return -1;
 }
 
-static int set(struct options *o, const struct row *r, const char *value, struct fw_err *err)
+/* name: how the user wrote the key, for the error. */
+static int set(struct options *o, const struct row *r, const char *name, const char *value,
+               struct fw_err *err)
 {
     char *field = (char *)o + r->at;
     uint64_t n;
 
     if (r->kind == TEXT) {
         if (!*value || strlen(value) >= OPTION_TEXT)
-            return fw_fail_param(err, FW_EINVAL, "bad_option", r->key,
-                                 "%s needs a text of at most %d bytes", r->key,
-                                 OPTION_TEXT - 1);
+            return fw_fail(err, FW_EINVAL, "bad_option", "%s needs a text of at most %d bytes",
+                           name, OPTION_TEXT - 1);
         memcpy(field, value, strlen(value) + 1);
         return 0;
     }
     if (r->kind == LEVEL) {
         if (parse_level(value, &n) < 0)
-            return fw_fail_param(err, FW_EINVAL, "bad_option", r->key,
-                                 "%s must be %s, not '%.40s'", r->key, r->help, value);
+            return fw_fail(err, FW_EINVAL, "bad_option", "%s must be %s, not '%.40s'", name,
+                           r->help, value);
     } else if (parse_number(value, r->kind, &n) < 0 || n < r->min || n > r->max) {
-        return fw_fail_param(err, FW_EINVAL, "bad_option", r->key,
-                             "%s must be a %s in [%llu, %llu], not '%.40s'", r->key,
-                             r->kind == SIZE ? "size (as 64M)" : "whole number",
-                             (unsigned long long)r->min, (unsigned long long)r->max, value);
+        return fw_fail(err, FW_EINVAL, "bad_option",
+                       "%s must be a %s in [%llu, %llu], not '%.40s'", name,
+                       r->kind == SIZE ? "size (as 64M)" : "whole number",
+                       (unsigned long long)r->min, (unsigned long long)r->max, value);
     }
     memcpy(field, &n, sizeof n);
     return 0;
@@ -153,10 +154,12 @@ static int set_defaults(struct options *o, struct fw_err *err)
 
     *o = (struct options){ 0 };
     for (i = 0; i < ROWS; i++) {
-        if (set(o, &table[i], table[i].preset, err) < 0)
+        if (set(o, &table[i], table[i].key, table[i].preset, err) < 0)
             return -1;
     }
-    return systemd_dir && *systemd_dir ? set(o, find("data_dir"), systemd_dir, err) : 0;
+    return systemd_dir && *systemd_dir
+               ? set(o, find("data_dir"), "STATE_DIRECTORY", systemd_dir, err)
+               : 0;
 }
 
 struct reader {
@@ -180,7 +183,7 @@ static int on_line(void *arg, const char *section, const char *key, const char *
     else if (r->seen & 1u << (row - table))
         rc = fw_fail(err, FW_EINVAL, "bad_option", "%s is given twice", key);
     else
-        rc = set(r->o, row, value, err);
+        rc = set(r->o, row, key, value, err);
     if (row)
         r->seen |= 1u << (row - table);
     r->failed = r->failed || rc < 0;
@@ -200,33 +203,33 @@ static int read_file(const char *path, struct options *o, struct fw_err *err)
                    r.err.msg[0] ? r.err.msg : "neither KEY = VALUE nor a comment");
 }
 
-/* "--max-queue" or "--max-queue=9" -> the key; *ret_value: behind the '=', or NULL. */
-static int flag_key(const char *flag, char key[64], const char **ret_value)
-{
-    size_t i, len = strcspn(flag, "=");
-
-    if (strncmp(flag, "--", 2) != 0 || len < 3 || len - 2 >= 64 || memchr(flag, '_', len))
-        return -1;
-    for (i = 2; i < len; i++)
-        key[i - 2] = flag[i];
-    key[len - 2] = 0;
-    for (i = 0; key[i]; i++)
-        key[i] = key[i] == '-' ? '_' : key[i];
-    *ret_value = flag[len] ? flag + len + 1 : NULL;
-    return 0;
-}
-
 struct flag {
-    char key[64];
+    char flag[64], key[64]; /* "--max-queue", "max_queue" */
     const char *value;
 };
+
+/* "--max-queue" or "--max-queue=9"; value: behind the '=', or NULL. */
+static int split_flag(const char *word, struct flag *ret)
+{
+    size_t i, len = strcspn(word, "=");
+
+    if (strncmp(word, "--", 2) != 0 || len < 3 || len >= sizeof ret->flag ||
+        memchr(word, '_', len))
+        return -1;
+    memcpy(ret->flag, word, len);
+    ret->flag[len] = 0;
+    for (i = 2; i <= len; i++)
+        ret->key[i - 2] = ret->flag[i] == '-' ? '_' : ret->flag[i];
+    ret->value = word[len] ? word + len + 1 : NULL;
+    return 0;
+}
 
 /* One flag and its value; returns how many arguments it takes, or -1. */
 static int next_flag(int argc, char **argv, int i, struct flag *ret, struct fw_err *err)
 {
     bool config;
 
-    if (flag_key(argv[i], ret->key, &ret->value) < 0)
+    if (split_flag(argv[i], ret) < 0)
         return fw_fail(err, FW_EINVAL, "bad_option", "'%.80s' is no flag; try --help", argv[i]);
     if (!ret->value && (strcmp(ret->key, "help") == 0 || strcmp(ret->key, "version") == 0))
         return 1;
@@ -267,7 +270,7 @@ int options_read(int argc, char **argv, struct options *ret, enum options_result
         return -1;
     for (i = 1; i < argc; i += n) {
         n = next_flag(argc, argv, i, &f, err);
-        if (strcmp(f.key, "config") != 0 && set(ret, find(f.key), f.value, err) < 0)
+        if (strcmp(f.key, "config") != 0 && set(ret, find(f.key), f.flag, f.value, err) < 0)
             return -1;
     }
     return 0;

@@ -26,7 +26,7 @@ union address {
 static int bad(struct fw_err *err, const char *address)
 {
     return fw_fail_param(err, FW_EINVAL, "bad_address", "listen",
-                         "'%.80s' is not ADDRESS:PORT, as 127.0.0.1:7733 or [::1]:7733",
+                         "'%.80s' is not ADDRESS:PORT, as 127.0.0.1:7787 or [::1]:7787",
                          address);
 }
 
