@@ -137,6 +137,26 @@ START_TEST(a_wal_without_its_database_is_not_applied_to_a_new_one)
 }
 END_TEST
 
+START_TEST(a_copy_made_of_a_running_store_is_a_store)
+{
+    struct fw_store *s = open_store();
+    int64_t uid = create(s, "a", 64);
+    char sql[200];
+
+    ck_assert_int_eq(append(s, uid, 1, "x", NULL), FW_OK);
+    snprintf(sql, sizeof sql, "VACUUM INTO '%s'", in_dir("copy"));
+    meddle(sql);
+    ck_assert_int_eq(append(s, uid, 2, "x", NULL), FW_OK);
+    fw_store_close(s);
+    ck_assert_int_eq(rename(in_dir("copy"), db_path()), 0);
+    s = open_store();
+    ck_assert_int_eq(journal_rows(s, uid, 0, NULL), 1);
+    ck_assert_int_gt(fw_store_next_uid(s), uid);
+    fw_store_close(s);
+    ck_assert_int_eq(ask("PRAGMA page_size"), 16384);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store/dir");
@@ -150,6 +170,7 @@ int main(void)
     tcase_add_test(tc, a_newer_database_is_refused_and_stays_as_it_is);
     tcase_add_test(tc, an_empty_file_becomes_a_database);
     tcase_add_test(tc, a_wal_without_its_database_is_not_applied_to_a_new_one);
+    tcase_add_test(tc, a_copy_made_of_a_running_store_is_a_store);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

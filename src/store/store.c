@@ -51,6 +51,8 @@ static int open_writer(struct fw_store *s, struct fw_err *err)
 {
     if (fw_sql_open(&s->writer, s->path, SQLITE_OPEN_READWRITE, err) < 0)
         return -1;
+    if (sqlite3_db_readonly(s->writer.db, "main")) /* SQLite falls back to reading silently */
+        return fw_fail(err, FW_EIO, "data_dir_failed", "%s cannot be written", s->path);
     if (fw_sql_exec(&s->writer, pragmas, err) < 0)
         return -1;
     /* Migration comes before WAL: it refuses a newer version before anything is written. */
