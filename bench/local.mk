@@ -7,3 +7,8 @@ bench-programs: $(BENCHES)
 
 bench_store_SOURCES = bench/store.c
 bench_store_LDADD = $(STORE_LIBS)
+
+EXTRA_PROGRAMS += bench/delta
+bench_delta_SOURCES = bench/delta.c
+bench_delta_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
+bench_delta_LDADD = $(MEMORY_LIBS)

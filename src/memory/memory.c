@@ -6,7 +6,8 @@
  *     key_norm l2:  x / max(|x|, 1e-12), the norm and the quotient in double, rounded once
  *     query:        query_scale x, in float
  * Nothing here depends on how a stream is cut into calls or spans. No allocation; about 160 KiB
- * of stack with the kernels'. */
+ * of stack with the kernels', a few when little is asked for: touching many pages of stack for
+ * one pair would cost more than the pair. */
 #include "config.h"
 
 #include "rule.h"
@@ -16,20 +17,32 @@
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 
-#define SCRATCH 8192 /* floats a buffer: as many rows of a span as fit, at least one */
+#define LARGE 8192 /* floats a buffer holds: as many rows of a span as fit, at least one */
+#define SMALL 512
 
 struct rows { /* (n, d), `stride` floats apart */
     const float *x;
     size_t stride;
 };
 
-/* Pairs in one span: the buffers must hold their rows. */
-static size_t span_max(const struct fw_memory *m)
-{
-    size_t d = m->d_k > m->d_v ? m->d_k : m->d_v, rows = SCRATCH / d;
+struct scratch {
+    float *k, *q, *err; /* (rows, d) each */
+    size_t rows;        /* pairs in one span */
+};
 
-    _Static_assert(FW_MAX_DIM <= SCRATCH, "one row must fit");
-    return rows < FW_SPAN ? rows : FW_SPAN;
+static struct scratch scratch_over(const struct fw_memory *m, float *buffer, size_t size)
+{
+    size_t d = m->d_k > m->d_v ? m->d_k : m->d_v, rows = size / d;
+
+    _Static_assert(FW_MAX_DIM <= LARGE, "one row must fit");
+    return (struct scratch){ buffer, buffer + size, buffer + 2 * size,
+                             rows < FW_SPAN ? rows : FW_SPAN };
+}
+
+/* Do n rows fit the small buffers? */
+static bool is_small(const struct fw_memory *m, size_t n)
+{
+    return m->d_k <= SMALL && m->d_v <= SMALL && n * m->d_k <= SMALL && n * m->d_v <= SMALL;
 }
 
 static double inverse_norm(const float *x, size_t d)
@@ -80,8 +93,9 @@ static double *doubles(void *block, size_t offset)
 struct learn { /* what the spans of one call share */
     const struct fw_memory *m;
     void *block;
-    struct fw_body body;
-    size_t from; /* of the call, for residual and values */
+    const struct fw_body *body;
+    struct scratch own;
+    size_t from, n; /* of the call */
     double *residual;
     float *values;
 };
@@ -91,21 +105,22 @@ static void gates(const struct learn *l, size_t at, size_t n, size_t head, float
                   float *log_g)
 {
     const struct fw_memory *m = l->m;
-    struct rows b = rows_of(m, &l->body, FW_IN_BETA, at, head);
-    struct rows g = rows_of(m, &l->body, FW_IN_LOG_G, at, head);
+    struct rows b = rows_of(m, l->body, FW_IN_BETA, at, head);
+    struct rows g = rows_of(m, l->body, FW_IN_LOG_G, at, head);
     double *sum = doubles(l->block, m->at_log_g) + head;
 
-    for (size_t t = 0; t < n; t++) {
+    for (size_t t = 0; t < n; t++)
         beta[t] = b.x ? b.x[t * b.stride] : m->beta;
-        log_g[t] = g.x ? g.x[t * g.stride] : 0;
+    for (size_t t = 0; g.x && t < n; t++) {
+        log_g[t] = g.x[t * g.stride];
         *sum += (double)log_g[t];
     }
 }
 
-static void note_residuals(const struct learn *l, size_t at, size_t n, size_t head,
-                           const float *err)
+static void note_residuals(const struct learn *l, size_t at, size_t n, size_t head)
 {
     const struct fw_memory *m = l->m;
+    const float *err = l->own.err;
     double *last = doubles(l->block, m->at_residual) + head;
 
     for (size_t t = l->residual ? 0 : n - 1; t < n; t++) {
@@ -119,16 +134,16 @@ static void note_residuals(const struct learn *l, size_t at, size_t n, size_t he
 static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
 {
     const struct fw_memory *m = l->m;
-    float own_k[SCRATCH], own_q[SCRATCH], err[SCRATCH], beta[FW_SPAN], log_g[FW_SPAN];
-    struct rows k = rows_of(m, &l->body, FW_IN_KEYS, at, head);
-    struct rows v = rows_of(m, &l->body, FW_IN_VALUES, at, head);
+    float beta[FW_SPAN], log_g[FW_SPAN];
+    struct rows k = rows_of(m, l->body, FW_IN_KEYS, at, head);
+    struct rows v = rows_of(m, l->body, FW_IN_VALUES, at, head);
     struct rows q = { 0 };
-    struct fw_span s = { .n = n, .beta = beta, .err = err };
+    struct fw_span s = { .n = n, .beta = beta, .err = l->own.err };
 
     if (l->values)
-        q = rows_of(m, &l->body, FW_IN_QUERIES, at, head);
-    k = prepare(m, k, n, 1, own_k);
-    q = prepare(m, q, n, m->query_scale, own_q);
+        q = rows_of(m, l->body, FW_IN_QUERIES, at, head);
+    k = prepare(m, k, n, 1, l->own.k);
+    q = prepare(m, q, n, m->query_scale, l->own.q);
     gates(l, at, n, head, beta, log_g);
     s.k = k.x;
     s.k_stride = k.stride;
@@ -136,32 +151,69 @@ static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
     s.v_stride = v.stride;
     s.q = q.x;
     s.q_stride = q.stride;
-    s.log_g = l->body.in[FW_IN_LOG_G] ? log_g : NULL;
+    s.log_g = l->body->in[FW_IN_LOG_G] ? log_g : NULL;
     if (q.x) {
         s.o = l->values + ((at - l->from) * m->heads + head) * m->d_v;
         s.o_stride = m->heads * m->d_v;
     }
     m->rule->learn(m, l->block, head, &s);
-    note_residuals(l, at, n, head, err);
+    note_residuals(l, at, n, head);
+}
+
+static void learn_all(struct learn *l, float *buffer, size_t size)
+{
+    const struct fw_memory *m = l->m;
+    uint64_t *counter = (uint64_t *)(void *)((char *)l->block + m->at_counters);
+
+    l->own = scratch_over(m, buffer, size);
+    for (size_t at = l->from, end = at + l->n, step; at < end; at += step) {
+        size_t room = FW_SATURATE_EVERY - (size_t)(counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY);
+
+        step = end - at < l->own.rows ? end - at : l->own.rows;
+        step = step < room ? step : room;
+        for (size_t head = 0; head < m->heads; head++) {
+            if (room == FW_SATURATE_EVERY)
+                counter[FW_COUNT_SATURATED] += fw_memory_saturate(m, l->block, head);
+            learn_span(l, at, step, head);
+        }
+        counter[FW_COUNT_PAIRS] += step;
+    }
+}
+
+__attribute__((noinline)) static void learn_large(struct learn *l)
+{
+    float buffer[3 * LARGE];
+
+    learn_all(l, buffer, LARGE);
 }
 
 void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual, float *values)
 {
-    struct learn l = { m, block, fw_body_open(m, in), from, residual, values };
-    uint64_t *counter = (uint64_t *)(void *)((char *)block + m->at_counters);
+    struct fw_body body = fw_body_open(m, in);
+    struct learn l = { .m = m,
+                       .block = block,
+                       .body = &body,
+                       .from = from,
+                       .n = n,
+                       .residual = residual,
+                       .values = values };
+    float buffer[3 * SMALL];
 
-    for (size_t at = from, end = from + n, step; at < end; at += step) {
-        size_t room = FW_SATURATE_EVERY - (size_t)(counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY);
+    if (is_small(m, n))
+        learn_all(&l, buffer, SMALL);
+    else
+        learn_large(&l);
+}
 
-        step = end - at < span_max(m) ? end - at : span_max(m);
-        step = step < room ? step : room;
-        for (size_t head = 0; head < m->heads; head++) {
-            if (room == FW_SATURATE_EVERY)
-                counter[FW_COUNT_SATURATED] += fw_memory_saturate(m, block, head);
-            learn_span(&l, at, step, head);
-        }
-        counter[FW_COUNT_PAIRS] += step;
+/* |v - p| of n pairs of one head, p (n, d_v) becoming v - p. */
+static void score_rows(const struct fw_memory *m, struct rows v, float *p, size_t n,
+                       double *residual)
+{
+    for (size_t t = 0; t < n; t++, p += m->d_v) {
+        for (size_t j = 0; j < m->d_v; j++)
+            p[j] = v.x[t * v.stride + j] - p[j];
+        residual[t * m->heads] = fw_sqrt(fw_sum_squares(p, m->d_v));
     }
 }
 
@@ -169,23 +221,21 @@ void fw_memory_score(const struct fw_memory *m, const void *block, const struct 
                      size_t from, size_t n, double *residual)
 {
     struct fw_body b = fw_body_open(m, in);
-    float own[SCRATCH], p[SCRATCH];
+    float buffer[3 * LARGE];
+    struct scratch own = scratch_over(m, buffer, LARGE);
 
     for (size_t done = 0, step; done < n; done += step) {
-        step = n - done < span_max(m) ? n - done : span_max(m);
+        step = n - done < own.rows ? n - done : own.rows;
         for (size_t head = 0; head < m->heads; head++) {
             struct rows k = rows_of(m, &b, FW_IN_KEYS, from + done, head);
             struct rows v = rows_of(m, &b, FW_IN_VALUES, from + done, head);
+            struct fw_reads r = { .n = step, .o = own.err, .o_stride = m->d_v };
 
-            k = prepare(m, k, step, 1, own);
-            m->rule->read(m, block, head, &(struct fw_reads){ step, k.x, k.stride, p, m->d_v });
-            for (size_t t = 0; t < step; t++) {
-                float *err = p + t * m->d_v;
-
-                for (size_t j = 0; j < m->d_v; j++)
-                    err[j] = v.x[t * v.stride + j] - err[j];
-                residual[(done + t) * m->heads + head] = fw_sqrt(fw_sum_squares(err, m->d_v));
-            }
+            k = prepare(m, k, step, 1, own.k);
+            r.q = k.x;
+            r.q_stride = k.stride;
+            m->rule->read(m, block, head, &r);
+            score_rows(m, v, own.err, step, residual + done * m->heads + head);
         }
     }
 }
@@ -194,15 +244,16 @@ void fw_memory_recall(const struct fw_memory *m, const void *block, const struct
                       size_t from, size_t n, float *values)
 {
     struct fw_body b = fw_body_open(m, in);
-    float own[SCRATCH];
+    float buffer[3 * LARGE];
+    struct scratch own = scratch_over(m, buffer, LARGE);
 
     for (size_t done = 0, step; done < n; done += step) {
-        step = n - done < span_max(m) ? n - done : span_max(m);
+        step = n - done < own.rows ? n - done : own.rows;
         for (size_t head = 0; head < m->heads; head++) {
             struct rows q = rows_of(m, &b, FW_IN_QUERIES, from + done, head);
             struct fw_reads r = { .n = step, .o_stride = m->heads * m->d_v };
 
-            q = prepare(m, q, step, m->query_scale, own);
+            q = prepare(m, q, step, m->query_scale, own.q);
             r.q = q.x;
             r.q_stride = q.stride;
             r.o = values + (done * m->heads + head) * m->d_v;

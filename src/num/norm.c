@@ -4,14 +4,24 @@
 
 #include "fastweight/num.h"
 
+#include <string.h>
+
+typedef double d8 __attribute__((vector_size(64)));
+
 double fw_sum_squares(const float *x, size_t n)
 {
-    double lane[8] = { 0 }, sum = 0;
+    d8 lane = { 0 };
+    double sum = 0;
     size_t i = 0;
 
-    for (; i + 8 <= n; i += 8)
-        for (size_t l = 0; l < 8; l++)
-            lane[l] += (double)x[i + l] * (double)x[i + l];
+    for (; i + 8 <= n; i += 8) {
+        fw_f8 f;
+        d8 d;
+
+        memcpy(&f, x + i, sizeof f);
+        d = __builtin_convertvector(f, d8);
+        lane += d * d;
+    }
     for (size_t l = 0; i + l < n; l++)
         lane[l] += (double)x[i + l] * (double)x[i + l];
     for (size_t l = 0; l < 8; l++)
