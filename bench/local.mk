@@ -1,5 +1,5 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
-BENCHES = bench/store
+BENCHES = bench/store bench/delta
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -8,7 +8,6 @@ bench-programs: $(BENCHES)
 bench_store_SOURCES = bench/store.c
 bench_store_LDADD = $(STORE_LIBS)
 
-EXTRA_PROGRAMS += bench/delta
 bench_delta_SOURCES = bench/delta.c
 bench_delta_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
 bench_delta_LDADD = $(MEMORY_LIBS)
