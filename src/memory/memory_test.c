@@ -101,13 +101,17 @@ static double oracle_pair(struct oracle *o, const float *k, const float *v, doub
 
 static void ck_read(const struct oracle *o, const float *q, double scale, const float *values)
 {
+    double worst = 0; /* one assertion: libcheck writes each to a file */
+
     for (size_t j = 0; j < o->d_v; j++) {
-        double want = 0;
+        double want = 0, off;
 
         for (size_t i = 0; i < o->d_k; i++)
             want += (double)q[i] * scale * o->S[i * o->d_v + j];
-        ck_assert_double_eq_tol((double)values[j], want, 2e-5);
+        off = fabs((double)values[j] - want);
+        worst = off <= worst ? worst : off; /* a NaN stays */
     }
+    ck_assert_double_le(worst, 2e-5);
 }
 
 START_TEST(learning_follows_the_formula)
