@@ -16,8 +16,10 @@
 
 struct fw_memory; /* a plan: rule, shapes, layout */
 
-/* config: rule delta|gated_delta, heads, d_k, d_v, query_scale (1), key_norm none|l2, beta (1).
- * *resolved gets the full configuration. FW_EINVAL naming config.KEY. */
+/* config: rule delta|gated_delta (delta), heads (4), d_k (64), d_v (64), query_scale (1),
+ * key_norm none|l2 (none), beta (1). l2 divides keys and queries by max(|x|, 1e-12), in double,
+ * rounded once; then queries are scaled. *resolved gets the full configuration. FW_EINVAL
+ * naming config.KEY. */
 int fw_memory_new(struct fw_memory **ret, const struct fw_params *config,
                   struct fw_params *resolved, struct fw_err *err);
 void fw_memory_free(struct fw_memory *m);
@@ -32,7 +34,8 @@ int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_e
 /* The body of a learn or score, checked whole: F32 `keys` (n, heads, d_k), `values`
  * (n, heads, d_v); optional `beta` (n, heads), `log_g` (n, heads), `queries` (n, heads, d_k).
  * With one head the heads axis may be left out. FW_EINVAL names tensor, pair and head: shapes,
- * unknown names, non-finite, |x| > 1e6, beta < 0, beta |k|^2 >= 2, log_g > 0. */
+ * names the rule does not take (log_g: gated_delta only), non-finite, |x| > 1e6 (beta too),
+ * beta < 0, beta |k|^2 >= 2, log_g > 0, no pair. That bounds every state for ever (state.c). */
 int fw_memory_check(const struct fw_memory *m, const struct fw_tensors *in, size_t *ret_pairs,
                     struct fw_err *err);
 /* `queries` (n, heads, d_k) of a recall; the same checks. */
