@@ -29,7 +29,9 @@ class Source:
         self.durable = 0  # what the daemon said is on the disk
 
     def piece(self, i):
-        n = 1 + s.Lcg(self.number * 7919 + i).below(90 if self.model.kind == "stream" else 9)
+        r = s.Lcg(self.number * 7919 + i)
+        n = 1 + r.below(90 if self.model.kind == "stream" else 9)
+        n *= 40 if r.below(20) == 0 else 1
         return self.model.tokens(n, self.number * 100003 + i)
 
     def run(self, port):
@@ -81,9 +83,10 @@ class NothingLost(fw.Case):
                 x.done = version  # the client goes on from what the disk has
                 x.durable = min(x.durable, version)
 
-    def loop(self, count, modes, env=None, each=60):
+    def loop(self, count, modes, env=None, each=300):
         """count times: load, kill -9, restart, look. Returns the sources and the daemon."""
-        d = self.daemon("--max-resident-bytes", str(6 * s.MIB), env=env)
+        d = self.daemon("--max-resident-bytes", str(6 * s.MIB), "--journal-bytes",
+                        str(self.random.choice([8192, 32768, 262144])), env=env)
         answered, c = threading.Semaphore(0), d.client()
         models = (s.AUTO, s.LOG, s.EVENTS, s.DELTA, s.GATED)
         sources = [Source(f"s{i}", models[i % 5], modes[i % len(modes)], answered)
@@ -135,16 +138,16 @@ class NothingLost(fw.Case):
         return {"LD_PRELOAD": LOSSY, **env}
 
     def test_commits_survive_kill_9_and_resent_keys_are_learned_once(self):
-        self.equals_serial(*self.loop(rounds(3, 20), ["commit"]))
+        self.equals_serial(*self.loop(rounds(6, 20), ["commit"]))
 
     def test_async_learns_may_be_lost_but_durable_version_tells_the_truth(self):
-        self.equals_serial(*self.loop(rounds(2, 10), ["async", "commit"]))
+        self.equals_serial(*self.loop(rounds(4, 20), ["async", "commit"]))
 
     def test_commits_survive_the_loss_of_every_write_that_was_not_synced(self):
-        self.equals_serial(*self.loop(rounds(3, 50), ["commit"], self.shim()))
+        self.equals_serial(*self.loop(rounds(6, 50), ["commit"], self.shim()))
 
     def test_durable_version_is_true_when_unsynced_writes_are_lost(self):
-        self.equals_serial(*self.loop(rounds(2, 15), ["async", "commit"], self.shim()))
+        self.equals_serial(*self.loop(rounds(4, 20), ["async", "commit"], self.shim()))
 
     def test_a_disk_that_ignores_sync_is_caught_by_this_test(self):
         env = self.shim(FW_VFS_IGNORE_SYNC="1")
@@ -176,7 +179,7 @@ class NothingLost(fw.Case):
         c.post("a", "snapshots/even/restore")
         c.post("a", "snapshots/even/restore")
         told = [4]
-        for _ in range(rounds(3, 20)):
+        for _ in range(rounds(6, 20)):
             answered = threading.Semaphore(0)
             with fw.Workers() as w:
                 w.run(swing, told[0], answered)
