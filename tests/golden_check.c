@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,24 +22,16 @@
 #include "fastweight/memory.h"
 #include "fastweight/num.h"
 #include "fastweight/safetensors.h"
+#include "golden_rules.h"
 
 #define MAX_FILE ((size_t)256 << 20)
 #define MAX_IN   16
 
 enum verdict { OK, FAIL, UNKNOWN };
 
-static const struct rule { /* the JSON's name of a rule, and ours */
-    const char *json, *config;
-} rules[] = {
-    { "delta_rule", "delta" },
-    { "gated_delta_rule", "gated_delta" },
-};
-
-static const struct input { /* the case's name of an input, and the body's */
-    const char *json, *body;
-} inputs[] = {
+static const struct golden_name common[] = {
     { "q", "queries" }, { "k", "keys" },  { "v", "values" },
-    { "beta", "beta" }, { "g", "log_g" },
+    { "beta", "beta" }, { "g", "log_g" }, { NULL, NULL },
 };
 
 struct test {
@@ -46,9 +39,11 @@ struct test {
     char why[4352]; /* not ok because */
     json_t *json;
     struct fw_safetensors file;
-    const struct rule *rule;
+    const struct golden_rule *rule;
     struct fw_memory *memory;
     void *block;
+    size_t tokens, heads, d_k, d_v, pairs;
+    float *owned[MAX_IN]; /* the body's tensors, laid out anew */
     double error, tolerance;
 };
 
@@ -95,13 +90,29 @@ static enum verdict load(struct test *t, const char *dir)
     return ret == 0 ? OK : fail(t, FAIL, "no tensors", err.msg);
 }
 
+/* Has the JSON this field with this value, as text? */
+static bool fits(const struct test *t, const struct golden_name *when)
+{
+    json_t *x = when->json ? json_object_get(t->json, when->json) : NULL;
+    char text[64];
+
+    if (!when->json)
+        return true;
+    if (json_is_string(x))
+        return strcmp(json_string_value(x), when->ours) == 0;
+    if (json_is_boolean(x))
+        return strcmp(json_is_true(x) ? "true" : "false", when->ours) == 0;
+    snprintf(text, sizeof text, "%g", json_number_value(x));
+    return strcmp(json_is_number(x) ? text : "null", when->ours) == 0;
+}
+
 static enum verdict find_rule(struct test *t)
 {
     const char *name = json_string_value(json_object_get(t->json, "rule"));
 
-    for (size_t i = 0; name && i < sizeof rules / sizeof rules[0]; i++)
-        if (strcmp(rules[i].json, name) == 0)
-            t->rule = &rules[i];
+    for (const struct golden_rule *r = golden_rules; name && r->json && !t->rule; r++)
+        if (strcmp(r->json, name) == 0 && fits(t, &r->when))
+            t->rule = r;
     return t->rule ? OK : fail(t, UNKNOWN, "no such rule here", name);
 }
 
@@ -123,46 +134,197 @@ static int query_scale(const json_t *v, double d_k, double *ret)
     return end == (power ? power + 1 : s) ? -1 : 0;
 }
 
-/* The tensors of this role, under the body's names. */
-static enum verdict make_body(struct test *t, struct fw_tensors *body)
+static const char *find_name(const struct golden_name *names, const char *json)
 {
-    for (size_t i = 0; i < t->file.tensors.count; i++) {
-        const struct fw_tensor *from = &t->file.tensors.item[i];
-        const json_t *facts = json_object_get(json_object_get(t->json, "tensors"), from->name);
-        const char *role = json_string_value(json_object_get(facts, "role"));
-        const struct input *in = NULL;
+    for (; names->json; names++)
+        if (strcmp(names->json, json) == 0)
+            return names->ours;
+    return NULL;
+}
 
-        if (!role || strcmp(role, "input") != 0 || strcmp(from->name, "initial_state") == 0)
-            continue;
-        for (size_t j = 0; j < sizeof inputs / sizeof inputs[0]; j++)
-            if (strcmp(inputs[j].json, from->name) == 0)
-                in = &inputs[j];
-        if (!in || body->count == MAX_IN)
-            return fail(t, UNKNOWN, "no such input here", from->name);
-        body->item[body->count] = *from;
-        snprintf(body->item[body->count++].name, FW_NAME_MAX, "%s", in->body);
+static const json_t *facts_of(const struct test *t, const char *tensor)
+{
+    return json_object_get(json_object_get(t->json, "tensors"), tensor);
+}
+
+/* The body's name of a tensor; NULL when it is no input. A tensor that the rule's row does not
+ * name is one when the case says so; *unknown is set when nobody here knows it. */
+static const char *body_name(const struct test *t, const char *json, bool *unknown)
+{
+    const char *role = json_string_value(json_object_get(facts_of(t, json), "role"));
+    const char *ours = find_name(t->rule->inputs, json);
+
+    if (ours || !role || strcmp(role, "input") != 0 || t->rule->only_named ||
+        find_name(t->rule->initial, json))
+        return ours;
+    ours = find_name(common, json);
+    *unknown |= !ours;
+    return ours;
+}
+
+/* Which axes a tensor has, from its layout: "T,H,dk", "T*n,H", "H", "T,N", ... */
+struct axes {
+    size_t tokens, each, heads, inner; /* 1 where there is none; each: rows per token */
+    bool has_inner;
+};
+
+static struct axes axes_of(const struct test *t, const struct fw_tensor *from)
+{
+    const char *layout = json_string_value(json_object_get(facts_of(t, from->name), "layout"));
+    struct axes a = { 1, 1, 1, 1, false };
+
+    for (uint32_t i = 0; i < from->ndim && layout; i++) {
+        size_t n = (size_t)from->shape[i];
+
+        if (*layout == 'T') {
+            a.tokens = t->tokens;
+            a.each = n / t->tokens;
+        } else if (*layout == 'H') {
+            a.heads = n;
+        } else {
+            a.inner *= n;
+            a.has_inner = true;
+        }
+        layout = strchr(layout, ',');
+        layout = layout ? layout + 1 : NULL;
     }
+    return a;
+}
+
+/* (tokens, [each,] heads, [inner]): what has no tokens axis is the same for every token, and
+ * fewer heads are shared by neighbours (head h reads head h / (H / its heads)). */
+static enum verdict lay_out(struct test *t, const struct fw_tensor *from, float **own,
+                            struct fw_tensor *to)
+{
+    struct axes a = axes_of(t, from);
+    size_t rows = t->tokens * a.each * t->heads, group = t->heads / a.heads;
+    const float *x = from->data;
+    float *y;
+
+    if (from->dtype != FW_F32 || t->heads % a.heads || a.each == 0)
+        return fail(t, FAIL, "layout not understood", from->name);
+    y = malloc(rows * a.inner * sizeof *y);
+    if (!y)
+        return fail(t, FAIL, "out of memory", NULL);
+    for (size_t row = 0; row < rows; row++) {
+        size_t time = a.tokens == 1 ? 0 : row / t->heads, head = row % t->heads / group;
+
+        memcpy(y + row * a.inner, x + (time * a.heads + head) * a.inner, a.inner * sizeof *y);
+    }
+    to->ndim = 0;
+    to->shape[to->ndim++] = t->tokens;
+    if (a.each > 1)
+        to->shape[to->ndim++] = a.each;
+    to->shape[to->ndim++] = t->heads;
+    if (a.has_inner)
+        to->shape[to->ndim++] = a.inner;
+    to->data = *own = y;
+    to->bytes = rows * a.inner * sizeof *y;
     return OK;
 }
 
-static enum verdict make_session(struct test *t, const struct fw_tensors *body)
+static const struct fw_tensor *find_input(const struct test *t, const char *ours)
 {
-    const struct fw_tensor *k = fw_tensors_find(body, "keys");
-    const struct fw_tensor *v = fw_tensors_find(body, "values");
+    bool unknown = false;
+
+    for (size_t i = 0; i < t->file.tensors.count; i++) {
+        const char *name = body_name(t, t->file.tensors.item[i].name, &unknown);
+
+        if (name && strcmp(name, ours) == 0)
+            return &t->file.tensors.item[i];
+    }
+    return NULL;
+}
+
+/* Tokens, heads, d_k and d_v, from queries, keys and values. */
+static enum verdict read_shapes(struct test *t)
+{
+    const struct fw_tensor *q = find_input(t, "queries"), *k = find_input(t, "keys");
+    const struct fw_tensor *v = find_input(t, "values");
+
+    if (!q || !k || !v || q->ndim < 2 || q->shape[0] == 0)
+        return fail(t, FAIL, "no q, k and v", NULL);
+    t->tokens = (size_t)q->shape[0];
+    t->d_k = axes_of(t, k).inner;
+    t->pairs = axes_of(t, k).each;
+    t->d_v = axes_of(t, v).inner;
+    t->heads = axes_of(t, v).heads;
+    return OK;
+}
+
+/* The inputs, under the body's names. */
+static enum verdict make_body(struct test *t, struct fw_tensors *body)
+{
+    bool unknown = false;
+    enum verdict v = OK;
+
+    for (size_t i = 0; i < t->file.tensors.count && v == OK; i++) {
+        const struct fw_tensor *from = &t->file.tensors.item[i];
+        const char *ours = body_name(t, from->name, &unknown);
+        struct fw_tensor *to = &body->item[body->count];
+
+        if (unknown || (ours && body->count == MAX_IN))
+            return fail(t, UNKNOWN, "no such input here", from->name);
+        if (!ours)
+            continue;
+        snprintf(to->name, FW_NAME_MAX, "%s", ours);
+        to->dtype = FW_F32;
+        v = lay_out(t, from, &t->owned[body->count], to);
+        body->count++;
+    }
+    return v;
+}
+
+static int set_fixed(struct fw_params *p, const struct golden_name *f, struct fw_err *err)
+{
+    char *end;
+    double x = strtod(f->ours, &end);
+
+    if (strcmp(f->ours, "true") == 0 || strcmp(f->ours, "false") == 0)
+        return fw_params_set_bool(p, f->json, *f->ours == 't', err);
+    return *end ? fw_params_set_string(p, f->json, f->ours, err)
+                : fw_params_set_number(p, f->json, x, err);
+}
+
+static int set_field(struct fw_params *p, const char *key, const json_t *x, struct fw_err *err)
+{
+    if (json_is_string(x))
+        return fw_params_set_string(p, key, json_string_value(x), err);
+    if (json_is_boolean(x))
+        return fw_params_set_bool(p, key, json_is_true(x), err);
+    if (json_is_number(x))
+        return fw_params_set_number(p, key, json_number_value(x), err);
+    return 0; /* absent or null: the default */
+}
+
+static int make_config(const struct test *t, double scale, struct fw_params *p,
+                       struct fw_err *err)
+{
+    if (fw_params_set_string(p, "rule", t->rule->config, err) < 0 ||
+        fw_params_set_number(p, "heads", (double)t->heads, err) < 0 ||
+        fw_params_set_number(p, "d_k", (double)t->d_k, err) < 0 ||
+        fw_params_set_number(p, "d_v", (double)t->d_v, err) < 0 ||
+        fw_params_set_number(p, "query_scale", scale, err) < 0 ||
+        (t->pairs > 1 && fw_params_set_number(p, "pairs_per_token", (double)t->pairs, err) < 0))
+        return -1;
+    for (const struct golden_name *f = t->rule->fixed; f->json; f++)
+        if (set_fixed(p, f, err) < 0)
+            return -1;
+    for (const struct golden_name *f = t->rule->fields; f->json; f++)
+        if (set_field(p, f->ours, json_object_get(t->json, f->json), err) < 0)
+            return -1;
+    return 0;
+}
+
+static enum verdict make_session(struct test *t)
+{
     struct fw_params p = { 0 }, full;
     struct fw_err err;
     double scale;
 
-    if (!k || !v || k->ndim != 3 || v->ndim != 3)
-        return fail(t, FAIL, "k and v must have three axes", NULL);
-    if (query_scale(json_object_get(t->json, "q_scale"), (double)k->shape[2], &scale) < 0)
+    if (query_scale(json_object_get(t->json, "q_scale"), (double)t->d_k, &scale) < 0)
         return fail(t, UNKNOWN, "q_scale not understood", NULL);
-    if (fw_params_set_string(&p, "rule", t->rule->config, &err) < 0 ||
-        fw_params_set_number(&p, "heads", (double)k->shape[1], &err) < 0 ||
-        fw_params_set_number(&p, "d_k", (double)k->shape[2], &err) < 0 ||
-        fw_params_set_number(&p, "d_v", (double)v->shape[2], &err) < 0 ||
-        fw_params_set_number(&p, "query_scale", scale, &err) < 0 ||
-        fw_memory_new(&t->memory, &p, &full, &err) < 0)
+    if (make_config(t, scale, &p, &err) < 0 || fw_memory_new(&t->memory, &p, &full, &err) < 0)
         return fail(t, FAIL, "config refused", err.msg);
     t->block = aligned_alloc(64, fw_memory_layout(t->memory)->block_bytes);
     if (!t->block)
@@ -171,30 +333,51 @@ static enum verdict make_session(struct test *t, const struct fw_tensors *body)
     return OK;
 }
 
-static enum verdict set_initial_state(struct test *t)
+/* Is this state stored as (H, value index, key index)? */
+static bool is_transposed(const struct test *t, const char *tensor)
 {
-    const struct fw_tensor *s = fw_tensors_find(&t->file.tensors, "initial_state");
-    const struct fw_field *f = fw_layout_find(fw_memory_layout(t->memory), "S");
+    const char *layout = json_string_value(json_object_get(facts_of(t, tensor), "layout"));
 
-    if (!s)
-        return OK;
-    if (s->dtype != FW_F32 || s->bytes != f->bytes)
-        return fail(t, FAIL, "initial_state does not fit S", NULL);
-    memcpy((char *)t->block + f->offset, s->data, f->bytes);
+    return layout && (strstr(layout, "P,N") || strstr(layout, "S[value index][key index]"));
+}
+
+static void transpose(float *x, size_t heads, size_t rows, size_t cols, const float *from)
+{
+    for (size_t h = 0; h < heads; h++, x += rows * cols, from += rows * cols)
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < cols; j++)
+                x[i * cols + j] = from[j * rows + i];
+}
+
+static enum verdict set_initial_states(struct test *t)
+{
+    for (const struct golden_name *n = t->rule->initial; n->json; n++) {
+        const struct fw_tensor *s = fw_tensors_find(&t->file.tensors, n->json);
+        const struct fw_field *f = fw_layout_find(fw_memory_layout(t->memory), n->ours);
+        char *at;
+
+        if (!s)
+            continue;
+        if (!f || s->dtype != FW_F32 || s->bytes != f->bytes)
+            return fail(t, FAIL, "no such state here", s->name);
+        at = (char *)t->block + f->offset;
+        if (is_transposed(t, s->name))
+            transpose((float *)(void *)at, t->heads, fw_memory_rows(t->memory), t->d_v,
+                      s->data);
+        else
+            memcpy(at, s->data, f->bytes);
+    }
     return OK;
 }
 
 /* Raises t->error to the largest difference. */
-static enum verdict compare(struct test *t, const char *name, const float *got, size_t count)
+static enum verdict compare(struct test *t, const struct fw_tensor *want, const float *got,
+                            size_t count)
 {
-    const struct fw_tensor *want = fw_tensors_find(&t->file.tensors, name);
-    const double *w;
+    const double *w = want->data;
 
-    if (!want)
-        return fail(t, FAIL, "the case lacks", name);
     if (want->dtype != FW_F64 || want->bytes != count * sizeof *w)
-        return fail(t, FAIL, "another shape", name);
-    w = want->data;
+        return fail(t, FAIL, "another shape", want->name);
     for (size_t i = 0; i < count; i++) {
         double d = fabs((double)got[i] - w[i]);
 
@@ -204,31 +387,68 @@ static enum verdict compare(struct test *t, const char *name, const float *got, 
     return OK;
 }
 
-/* The body through the session: every output of the case is compared. */
+/* One field of the block, S with the pending pair folded in, as the daemon shows it. */
+static enum verdict compare_state(struct test *t, const struct fw_tensor *want,
+                                  const char *name)
+{
+    const struct fw_field *f = fw_layout_find(fw_memory_layout(t->memory), name);
+    size_t rows = fw_memory_rows(t->memory), count = t->heads * rows * t->d_v;
+    float *state, *turned;
+    enum verdict v;
+
+    if (strcmp(name, "S") != 0)
+        return f ? compare(t, want, (const float *)(void *)((char *)t->block + f->offset),
+                           f->bytes / sizeof(float))
+                 : fail(t, UNKNOWN, "no such state here", want->name);
+    state = malloc(2 * count * sizeof *state + 1);
+    if (!state)
+        return fail(t, FAIL, "out of memory", NULL);
+    turned = state + count;
+    fw_memory_state(t->memory, t->block, state);
+    if (is_transposed(t, want->name))
+        transpose(turned, t->heads, t->d_v, rows, state);
+    v = compare(t, want, is_transposed(t, want->name) ? turned : state, count);
+    free(state);
+    return v;
+}
+
+static enum verdict compare_outputs(struct test *t, const float *out)
+{
+    const char *name = t->rule->out ? t->rule->out : "out";
+    const struct fw_tensor *want = fw_tensors_find(&t->file.tensors, name);
+    enum verdict v = want ? compare(t, want, out, t->tokens * t->heads * t->d_v)
+                          : fail(t, FAIL, "the case lacks", name);
+
+    for (size_t i = 0; i < t->file.tensors.count && v == OK; i++) {
+        const char *field;
+
+        want = &t->file.tensors.item[i];
+        field = find_name(t->rule->final, want->name);
+        if (field)
+            v = compare_state(t, want, field);
+        else if (strncmp(want->name, "final_", 6) == 0)
+            v = fail(t, UNKNOWN, "no such state here", want->name);
+    }
+    return v;
+}
+
 static enum verdict learn_and_compare(struct test *t, const struct fw_tensors *body)
 {
-    const struct fw_memory *m = t->memory;
-    size_t n, width = (size_t)fw_memory_heads(m) * fw_memory_d_v(m);
+    size_t n;
     struct fw_err err;
-    float *out, *state = malloc(width * fw_memory_d_k(m) * sizeof *state);
-    enum verdict v = OK;
+    float *out;
+    enum verdict v;
 
-    if (fw_memory_check(m, body, &n, &err) < 0) {
-        free(state);
+    if (fw_memory_check(t->memory, body, &n, &err) < 0)
         return fail(t, FAIL, "body refused", err.msg);
-    }
-    out = malloc(n * width * sizeof *out);
-    if (out && state) {
-        fw_memory_learn(m, t->block, body, 0, n, NULL, out);
-        fw_memory_state(m, t->block, state);
-        v = compare(t, "out", out, n * width);
-        if (v == OK)
-            v = compare(t, "final_state", state, width * fw_memory_d_k(m));
-    } else {
-        v = fail(t, FAIL, "out of memory", NULL);
-    }
+    out = malloc(n * t->heads * t->d_v * sizeof *out);
+    if (!out)
+        return fail(t, FAIL, "out of memory", NULL);
+    fw_memory_learn(t->memory, t->block, body, 0, n, NULL, out);
+    v = compare_outputs(t, out);
     free(out);
-    free(state);
+    if (v == OK && fw_memory_validate(t->memory, t->block, &err) < 0)
+        return fail(t, FAIL, "the block is not valid", err.msg);
     if (v == OK && !(t->error <= t->tolerance))
         return fail(t, FAIL, "beyond the tolerance", NULL);
     return v;
@@ -242,16 +462,17 @@ static enum verdict run(struct test *t, const char *dir)
 
     if (v == OK)
         v = find_rule(t);
-    if (v == OK) {
-        json_t *tolerance = json_object_get(t->json, "tolerance");
-
-        t->tolerance = json_number_value(json_object_get(tolerance, "float32_abs"));
+    if (v != OK)
+        return v;
+    t->tolerance = json_number_value(
+        json_object_get(json_object_get(t->json, "tolerance"), "float32_abs"));
+    v = read_shapes(t);
+    if (v == OK)
         v = make_body(t, &body);
-    }
     if (v == OK)
-        v = make_session(t, &body);
+        v = make_session(t);
     if (v == OK)
-        v = set_initial_state(t);
+        v = set_initial_states(t);
     return v == OK ? learn_and_compare(t, &body) : v;
 }
 
@@ -265,6 +486,8 @@ static int run_and_print(const char *dir, const char *name)
     printf("%s %s %.3e %.3e %s\n", name, rule ? rule : "-", t.error, t.tolerance, words[v]);
     if (v != OK)
         fprintf(stderr, "golden_check: %s: %s\n", name, t.why);
+    for (size_t i = 0; i < MAX_IN; i++)
+        free(t.owned[i]);
     free(t.block);
     fw_memory_free(t.memory);
     fw_safetensors_done(&t.file);

@@ -58,6 +58,7 @@ print-fuzz-targets:
 
 # Numbers that others computed, through the archive a user links.
 check_PROGRAMS += tests/golden_check
+tests_golden_check_SOURCES = tests/golden_check.c tests/golden_rules.c tests/golden_rules.h
 tests_golden_check_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_golden_check_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
 dist_check_SCRIPTS += tests/golden.sh

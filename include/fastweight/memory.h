@@ -27,6 +27,8 @@ const struct fw_layout *fw_memory_layout(const struct fw_memory *m);
 uint32_t fw_memory_heads(const struct fw_memory *m);
 uint32_t fw_memory_d_k(const struct fw_memory *m);
 uint32_t fw_memory_d_v(const struct fw_memory *m);
+/* Rows of S: the size of a mapped key (d_k without a feature map); 0 where a rule has no S. */
+uint32_t fw_memory_rows(const struct fw_memory *m);
 
 void fw_memory_init(const struct fw_memory *m, void *block);
 int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_err *err);

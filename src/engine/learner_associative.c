@@ -167,8 +167,8 @@ static int inspect(const struct fw_learner *l, const void *block, struct fw_repo
                    struct fw_err *err)
 {
     const struct fw_memory *m = plan_of(l);
-    size_t heads = fw_memory_heads(m), d_k = fw_memory_d_k(m), d_v = fw_memory_d_v(m);
-    size_t n = d_k < d_v ? d_k : d_v;
+    size_t heads = fw_memory_heads(m), rows = fw_memory_rows(m), d_v = fw_memory_d_v(m);
+    size_t n = rows < d_v ? rows : d_v;
     double *all = calloc(6 * heads + n, sizeof *all);
     struct columns c = {
         all, all + heads, all + 2 * heads, all + 3 * heads, all + 4 * heads, all + 5 * heads

@@ -1,53 +1,70 @@
 /* check.c - a request's body, checked whole before anything is learned.
  *
- * What a pair may carry, one row each: its floats per pair and head, the range every element
- * must lie in, and the word for what is outside. The ranges and beta |k|^2 < 2 together keep
- * every state finite (state.c). Messages name tensor, pair and head. */
+ * Keys, values and queries are every rule's; what else a pair may carry is the rule's own list:
+ * its floats per pair and head, the range every element must lie in, and the word for what is
+ * outside. The ranges, the norm of at most 1e6 and the rule's own check together keep every
+ * state finite (state.c). Messages name tensor, pair and head. */
 #include "config.h"
 
-#include "rule.h"
+#include "inside.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "fastweight/num.h"
 
-enum inner { INNER_NONE, INNER_D_K, INNER_D_V };
-
-static const struct input {
-    const char *name;
-    enum inner inner;
-    float min, max;     /* inclusive; outside [-1e6, 1e6] it is too_large */
-    const char *reason; /* inside that but outside [min, max] */
-} inputs[FW_IN_COUNT] = {
-    [FW_IN_KEYS] = { "keys", INNER_D_K, -FW_ELEMENT_MAX, FW_ELEMENT_MAX, "" },
-    [FW_IN_VALUES] = { "values", INNER_D_V, -FW_ELEMENT_MAX, FW_ELEMENT_MAX, "" },
-    [FW_IN_QUERIES] = { "queries", INNER_D_K, -FW_ELEMENT_MAX, FW_ELEMENT_MAX, "" },
-    [FW_IN_BETA] = { "beta", INNER_NONE, 0, FW_ELEMENT_MAX, "bad_beta" },
-    [FW_IN_LOG_G] = { "log_g", INNER_NONE, -FW_ELEMENT_MAX, 0, "bad_gate" },
+static const struct fw_input fixed[FW_IN_OWN] = {
+    { "keys", FW_D_K, FW_REQUIRED | FW_EACH, 0, -FW_ELEMENT_MAX, FW_ELEMENT_MAX, "" },
+    { "values", FW_D_V, FW_REQUIRED | FW_EACH, 0, -FW_ELEMENT_MAX, FW_ELEMENT_MAX, "" },
+    { "queries", FW_D_K, 0, 0, -FW_ELEMENT_MAX, FW_ELEMENT_MAX, "" },
 };
 
-size_t fw_input_inner(const struct fw_memory *m, enum fw_in in)
+const struct fw_input *fw_input_of(const struct fw_memory *m, size_t in)
 {
-    switch (inputs[in].inner) {
-    case INNER_D_K:
+    return in < FW_IN_OWN ? &fixed[in] : &m->rule->inputs[in - FW_IN_OWN];
+}
+
+size_t fw_input_inner(const struct fw_memory *m, size_t in)
+{
+    switch (fw_input_of(m, in)->inner) {
+    case FW_D_K:
         return m->d_k;
-    case INNER_D_V:
+    case FW_ROWS:
+        return m->rows;
+    case FW_D_V:
         return m->d_v;
-    case INNER_NONE:
+    case FW_OWN:
+        return m->own_dim;
+    case FW_SCALAR:
         break;
     }
     return 1;
+}
+
+static size_t input_count(const struct fw_memory *m)
+{
+    return FW_IN_OWN + m->rule->input_count;
+}
+
+/* Rows per token and head. */
+static size_t rows_each(const struct fw_memory *m, size_t in)
+{
+    return fw_input_of(m, in)->flags & FW_EACH ? m->pairs : 1;
+}
+
+static bool is_taken(const struct fw_memory *m, size_t in)
+{
+    return in < FW_IN_OWN || m->takes >> (in - FW_IN_OWN) & 1;
 }
 
 struct fw_body fw_body_open(const struct fw_memory *m, const struct fw_tensors *in)
 {
     struct fw_body b = { 0 };
 
-    for (size_t i = 0; i < FW_IN_COUNT; i++) {
-        const struct fw_tensor *t = fw_tensors_find(in, inputs[i].name);
+    for (size_t i = 0; i < input_count(m); i++) {
+        const struct fw_tensor *t = fw_tensors_find(in, fw_input_of(m, i)->name);
 
-        if (!t || !(m->rule->takes & FW_BIT(i)))
+        if (!t || !is_taken(m, i))
             continue;
         b.n = (size_t)t->shape[0];
         b.in[i] = t->data;
@@ -55,60 +72,98 @@ struct fw_body fw_body_open(const struct fw_memory *m, const struct fw_tensors *
     return b;
 }
 
-static int find_input(const char *name)
+static int find_input(const struct fw_memory *m, const char *name)
 {
-    for (int i = 0; i < FW_IN_COUNT; i++)
-        if (strcmp(inputs[i].name, name) == 0)
-            return i;
+    for (size_t i = 0; i < input_count(m); i++)
+        if (is_taken(m, i) && strcmp(fw_input_of(m, i)->name, name) == 0)
+            return (int)i;
     return -1;
 }
 
-/* (n, heads, inner), for scalars (n, heads); with one head the heads axis may be left out. */
-static int check_shape(const struct fw_memory *m, const struct fw_tensor *t, enum fw_in in,
+/* (n, [pairs,] heads, [inner]) as text. */
+static const char *shape_text(const struct fw_memory *m, size_t in, char *text, size_t size)
+{
+    int len = snprintf(text, size, "(n, ");
+
+    if (rows_each(m, in) > 1)
+        len += snprintf(text + len, size - (size_t)len, "%zu, ", m->pairs);
+    if (fw_input_of(m, in)->inner == FW_SCALAR)
+        snprintf(text + len, size - (size_t)len, "%zu)", m->heads);
+    else
+        snprintf(text + len, size - (size_t)len, "%zu, %zu)", m->heads, fw_input_inner(m, in));
+    return text;
+}
+
+/* (n, [pairs,] heads, inner), without inner for scalars; with one head the heads axis may be
+ * left out, with one pair per token there is no pairs axis. */
+static int check_shape(const struct fw_memory *m, const struct fw_tensor *t, size_t in,
                        struct fw_err *err)
 {
-    uint32_t tail = inputs[in].inner != INNER_NONE, axes = 0;
-    size_t inner = fw_input_inner(m, in);
+    uint64_t want[FW_MAX_DIMS], full[FW_MAX_DIMS];
+    uint32_t ndim = 1, nfull;
+    size_t each = rows_each(m, in);
+    char text[80];
 
-    if (t->ndim == 2 + tail && t->shape[1] == m->heads)
-        axes = 2;
-    else if (t->ndim == 1 + tail && m->heads == 1)
-        axes = 1;
-    if (axes == 0 || (tail && t->shape[axes] != inner))
-        return fw_fail_param(err, FW_EINVAL, "bad_shape", t->name,
-                             tail ? "%s must have the shape (n, %zu, %zu)"
-                                  : "%s must have the shape (n, %zu)",
-                             t->name, m->heads, inner);
+    want[0] = full[0] = t->shape[0];
+    if (each > 1)
+        want[ndim++] = each;
+    memcpy(full, want, sizeof full);
+    nfull = ndim;
+    full[nfull++] = m->heads;
+    if (fw_input_of(m, in)->inner != FW_SCALAR)
+        want[ndim++] = full[nfull++] = fw_input_inner(m, in);
+    if (!(t->ndim == nfull && memcmp(t->shape, full, nfull * sizeof full[0]) == 0) &&
+        !(m->heads == 1 && t->ndim == ndim &&
+          memcmp(t->shape, want, ndim * sizeof want[0]) == 0))
+        return fw_fail_param(err, FW_EINVAL, "bad_shape", t->name, "%s must have the shape %s",
+                             t->name, shape_text(m, in, text, sizeof text));
     if (t->dtype != FW_F32)
         return fw_fail_param(err, FW_EINVAL, "bad_dtype", t->name, "%s must be F32, is %s",
                              t->name, fw_dtype_name(t->dtype));
     return 0;
 }
 
-/* Names the first element that is out of range. */
-static int refuse(const struct fw_memory *m, enum fw_in in, const float *x, size_t at,
-                  struct fw_err *err)
+/* Pair (token) and head of a row. */
+static int refuse(const struct fw_memory *m, size_t in, size_t row, const char *reason,
+                  const char *what, struct fw_err *err)
 {
-    size_t inner = fw_input_inner(m, in), row = at / inner;
-    const char *reason = inputs[in].reason, *what = "is out of range";
+    const char *name = fw_input_of(m, in)->name;
+
+    return fw_fail_param(err, FW_EINVAL, reason, name, "%s of pair %zu, head %zu%s", name,
+                         row / m->heads / rows_each(m, in), row % m->heads, what);
+}
+
+/* Names the first element that is out of range. */
+static int refuse_element(const struct fw_memory *m, size_t in, const float *x, size_t at,
+                          struct fw_err *err)
+{
+    size_t inner = fw_input_inner(m, in);
+    const char *reason = fw_input_of(m, in)->reason, *how = "is out of range";
+    char what[80];
 
     if (!__builtin_isfinite(x[at])) {
         reason = "non_finite";
-        what = "is not finite";
+        how = "is not finite";
     } else if (__builtin_fabsf(x[at]) > FW_ELEMENT_MAX) {
         reason = "too_large";
-        what = "is beyond 1e6";
+        how = "is beyond 1e6";
+    } else if (in < FW_IN_OWN) {
+        reason = "too_large";
+        how = "is too large for this feature map";
     }
-    return fw_fail_param(err, FW_EINVAL, reason, inputs[in].name,
-                         "%s of pair %zu, head %zu: element %zu %s (%g)", inputs[in].name,
-                         row / m->heads, row % m->heads, at % inner, what, (double)x[at]);
+    snprintf(what, sizeof what, ": element %zu %s (%g)", at % inner, how, (double)x[at]);
+    return refuse(m, in, at / inner, reason, what, err);
 }
 
-static int check_range(const struct fw_memory *m, enum fw_in in, const float *x, size_t rows,
+/* Elements in range, vectors no longer than 1e6 where no map makes them shorter. */
+static int check_range(const struct fw_memory *m, size_t in, const float *x, size_t rows,
                        struct fw_err *err)
 {
+    const struct fw_input *input = fw_input_of(m, in);
     size_t inner = fw_input_inner(m, in);
-    float min = inputs[in].min, max = inputs[in].max;
+    bool is_key = in == FW_IN_KEYS || in == FW_IN_QUERIES;
+    bool any_length = in >= FW_IN_OWN || (is_key && (m->l2 || fw_map_is_unit(m)));
+    float min = is_key ? -fw_map_max(m) : input->min, max = is_key ? -min : input->max;
 
     for (size_t row = 0; row < rows; row++) {
         const float *r = x + row * inner;
@@ -118,43 +173,66 @@ static int check_range(const struct fw_memory *m, enum fw_in in, const float *x,
             ok &= (r[i] >= min) & (r[i] <= max);
         for (size_t i = 0; !ok && i < inner; i++)
             if (!(r[i] >= min && r[i] <= max))
-                return refuse(m, in, x, row * inner + i, err);
+                return refuse_element(m, in, x, row * inner + i, err);
+        if (!any_length && fw_sum_squares(r, inner) > 1e12)
+            return refuse(m, in, row, "too_large", " is longer than 1e6", err);
     }
     return 0;
 }
 
-/* beta |k|^2 < 2: beyond it a repeated key makes S grow without end. Keys of key_norm l2 have
- * length 1 (or 0) up to rounding, which the bounds of state.c allow for. */
-static int check_step(const struct fw_memory *m, const struct fw_body *b, struct fw_err *err)
+static int unstable(const struct fw_memory *m, const struct fw_body *b, size_t beta, size_t row,
+                    double step, struct fw_err *err)
 {
-    for (size_t row = 0; row < b->n * m->heads; row++) {
-        double beta = (double)(b->in[FW_IN_BETA] ? b->in[FW_IN_BETA][row] : m->beta);
-        double kk = m->l2 ? 1 : fw_sum_squares(b->in[FW_IN_KEYS] + row * m->d_k, m->d_k);
+    const char *name = b->in[FW_IN_OWN + beta] ? m->rule->inputs[beta].name : "keys";
 
-        if (!(beta * kk < 2))
-            return fw_fail_param(err, FW_EINVAL, "unstable_step",
-                                 b->in[FW_IN_BETA] ? "beta" : "keys",
-                                 "pair %zu, head %zu: beta |k|^2 = %g must be below 2",
-                                 row / m->heads, row % m->heads, beta * kk);
+    return fw_fail_param(err, FW_EINVAL, "unstable_step", name,
+                         "pair %zu, head %zu: %s |k|^2 = %g must be below 2",
+                         row / m->heads / m->pairs, row % m->heads, m->rule->inputs[beta].name,
+                         step);
+}
+
+/* Keys of length 1 are that up to rounding, which the bounds of state.c allow for. */
+int fw_check_step(const struct fw_memory *m, const struct fw_body *b, size_t beta,
+                  struct fw_err *err)
+{
+    const float *given = b->in[FW_IN_OWN + beta], *keys = b->in[FW_IN_KEYS];
+    bool unit = fw_map_is_unit(m), plain = fw_map_is_identity(m);
+    float k[FW_MAX_DIM], normal[FW_MAX_DIM];
+
+    for (size_t row = 0; row < b->n * m->pairs * m->heads; row++) {
+        double step = (double)(given ? given[row] : m->fallback[beta * m->widest]);
+        const float *x = keys + row * m->d_k;
+
+        if (!unit && m->l2) {
+            fw_l2(x, m->d_k, normal);
+            x = normal;
+        }
+        if (!unit && !plain) {
+            fw_map_apply(m, x, k);
+            x = k;
+        }
+        step *= unit ? 1 : fw_sum_squares(x, m->rows);
+        if (!(step < 2))
+            return unstable(m, b, beta, row, step, err);
     }
     return 0;
 }
 
-/* Every tensor is one that `takes` allows, of one length n, whole and in range. */
-static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in, unsigned takes,
+/* Every tensor is one of the first `limit` inputs, of one length n, whole and in range. */
+static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in, bool reads,
                          size_t *ret_n, struct fw_err *err)
 {
     for (size_t i = 0; i < in->count; i++) {
         const struct fw_tensor *t = &in->item[i];
-        int known = find_input(t->name);
+        int known = find_input(m, t->name);
 
-        if (known < 0 || !(takes & FW_BIT(known)))
+        if (known < 0 || (reads && known != FW_IN_QUERIES))
             return fw_fail_param(err, FW_EINVAL, "unknown_tensor", t->name,
                                  "rule %s takes no tensor '%s' here", m->rule->name, t->name);
         if (fw_tensors_find(in, t->name) != t)
             return fw_fail_param(err, FW_EINVAL, "duplicate_tensor", t->name,
                                  "%s is there twice", t->name);
-        if (check_shape(m, t, (enum fw_in)known, err) < 0)
+        if (check_shape(m, t, (size_t)known, err) < 0)
             return -1;
         if (i > 0 && t->shape[0] != in->item[0].shape[0])
             return fw_fail_param(err, FW_EINVAL, "bad_shape", t->name,
@@ -163,22 +241,23 @@ static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in,
     }
     for (size_t i = 0; i < in->count; i++) {
         const struct fw_tensor *t = &in->item[i];
+        size_t known = (size_t)find_input(m, t->name);
 
-        if (check_range(m, (enum fw_in)find_input(t->name), t->data,
-                        (size_t)t->shape[0] * m->heads, err) < 0)
+        if (check_range(m, known, t->data, (size_t)t->shape[0] * rows_each(m, known) * m->heads,
+                        err) < 0)
             return -1;
     }
     *ret_n = in->count ? (size_t)in->item[0].shape[0] : 0;
     return 0;
 }
 
-static int check_needs(const struct fw_tensors *in, unsigned needs, size_t n,
-                       struct fw_err *err)
+static int missing(const char *name, struct fw_err *err)
 {
-    for (int i = 0; i < FW_IN_COUNT; i++)
-        if ((needs & FW_BIT(i)) && !fw_tensors_find(in, inputs[i].name))
-            return fw_fail_param(err, FW_EINVAL, "missing_tensor", inputs[i].name,
-                                 "%s is missing", inputs[i].name);
+    return fw_fail_param(err, FW_EINVAL, "missing_tensor", name, "%s is missing", name);
+}
+
+static int check_any(size_t n, struct fw_err *err)
+{
     return n ? 0 : fw_fail(err, FW_EINVAL, "empty_body", "the body holds nothing");
 }
 
@@ -188,11 +267,16 @@ int fw_memory_check(const struct fw_memory *m, const struct fw_tensors *in, size
     struct fw_body b;
     size_t n;
 
-    if (check_tensors(m, in, m->rule->takes, &n, err) < 0 ||
-        check_needs(in, m->rule->needs, n, err) < 0)
+    if (check_tensors(m, in, false, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < input_count(m); i++)
+        if (fw_input_of(m, i)->flags & FW_REQUIRED && is_taken(m, i) &&
+            !fw_tensors_find(in, fw_input_of(m, i)->name))
+            return missing(fw_input_of(m, i)->name, err);
+    if (check_any(n, err) < 0)
         return -1;
     b = fw_body_open(m, in);
-    if (check_step(m, &b, err) < 0)
+    if (m->rule->check && m->rule->check(m, &b, err) < 0)
         return -1;
     *ret_pairs = n;
     return 0;
@@ -203,8 +287,11 @@ int fw_memory_check_queries(const struct fw_memory *m, const struct fw_tensors *
 {
     size_t n;
 
-    if (check_tensors(m, in, FW_BIT(FW_IN_QUERIES), &n, err) < 0 ||
-        check_needs(in, FW_BIT(FW_IN_QUERIES), n, err) < 0)
+    if (check_tensors(m, in, true, &n, err) < 0)
+        return -1;
+    if (in->count == 0)
+        return missing("queries", err);
+    if (check_any(n, err) < 0)
         return -1;
     *ret_queries = n;
     return 0;

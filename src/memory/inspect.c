@@ -1,13 +1,13 @@
 /* inspect.c - one head's health, for people: computed on a copy of S_t in double, with LAPACK
  * for the spectrum. Nothing of it flows back into a state.
  *
- * The residual after the last pair's update follows from what the block keeps of it: with
- * err = v - S'k and e = beta err, v - S_t'k = err - |k|^2 e, so its norm is
- * | |err| - |k|^2 |e| |. Effective rank: exp(-sum p ln p), p = sigma_i / sum sigma (Roy and
- * Vetterli 2007). */
+ * The residual after the last pair's update: a delta step (err = v - S'k, e = beta err) leaves
+ * v - S_t'k = err - |k|^2 e, so its norm is | |err| - |k|^2 |e| |, for one pair per token. For
+ * every other rule the block keeps the last pair, and its key is read again. Effective rank:
+ * exp(-sum p ln p), p = sigma_i / sum sigma (Roy and Vetterli 2007). */
 #include "config.h"
 
-#include "rule.h"
+#include "inside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,36 +29,57 @@ static double effective_rank(const double *sigma, size_t n)
     return fw_exp(entropy);
 }
 
+static double delta_residual(const struct fw_memory *m, const void *block, size_t head,
+                             double before)
+{
+    struct fw_head h = fw_memory_head(m, block, head);
+
+    return __builtin_fabs(before -
+                          fw_sum_squares(h.k, m->rows) * fw_sqrt(fw_sum_squares(h.e, m->d_v)));
+}
+
+static double last_residual(const struct fw_memory *m, const void *block, size_t head)
+{
+    const float *v = (const float *)fw_memory_at(block, m->at_last_v) + head * m->d_v;
+    float p[FW_MAX_DIM];
+    struct fw_reads r = { .n = 1, .q_stride = m->rows, .o = p, .o_stride = m->d_v };
+
+    r.q = (const float *)fw_memory_at(block, m->at_last_k) + head * m->rows;
+    m->rule->read(m, block, head, &r);
+    for (size_t j = 0; j < m->d_v; j++)
+        p[j] = v[j] - p[j];
+    return fw_sqrt(fw_sum_squares(p, m->d_v));
+}
+
 static void residuals(const struct fw_memory *m, const void *block, size_t head,
                       struct fw_memory_head_stats *s)
 {
-    struct fw_head h = fw_memory_head(m, block, head);
-    const char *base = block;
+    size_t d = m->rule->traits & FW_CHANNELS ? m->rows : 1;
+    const double *log_g = (const double *)fw_memory_at(block, m->at_log_g) + head * d;
 
-    memcpy(&s->log_g_sum, base + m->at_log_g + head * sizeof(double), sizeof(double));
-    memcpy(&s->residual_before, base + m->at_residual + head * sizeof(double), sizeof(double));
-    s->residual_after =
-        __builtin_fabs(s->residual_before -
-                       fw_sum_squares(h.k, m->d_k) * fw_sqrt(fw_sum_squares(h.e, m->d_v)));
+    for (size_t i = 0; i < d; i++)
+        s->log_g_sum += log_g[i] / (double)d;
+    s->residual_before = ((const double *)fw_memory_at(block, m->at_residual))[head];
+    s->residual_after = m->at_last_k == FW_NOWHERE
+                            ? delta_residual(m, block, head, s->residual_before)
+                            : last_residual(m, block, head);
 }
 
 /* S_t of one head in double, or NULL. Counts what is not finite. */
 static double *copy_state(const struct fw_memory *m, const void *block, size_t head,
                           struct fw_memory_head_stats *s)
 {
-    struct fw_head h = fw_memory_head(m, block, head);
-    size_t n = m->d_k * m->d_v;
-    float *f = malloc(n * sizeof *f);
-    double *A = malloc(n * sizeof *A), sum = 0;
+    size_t n = fw_memory_rows(m) * m->d_v;
+    float *f = malloc((n + 1) * sizeof *f);
+    double *A = malloc((n + 1) * sizeof *A);
 
     if (f && A) {
-        fw_num_kernels()->fold(&h, f);
-        sum = fw_sum_squares(f, n);
+        fw_memory_head_state(m, block, head, f);
+        s->norm = fw_sqrt(fw_sum_squares(f, n));
         for (size_t i = 0; i < n; i++) {
             s->nonfinite += !__builtin_isfinite(f[i]);
             A[i] = (double)f[i];
         }
-        s->norm = fw_sqrt(sum);
     } else {
         free(A);
         A = NULL;
@@ -71,8 +92,8 @@ int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t 
                          struct fw_memory_head_stats *ret, double *spectrum, struct fw_err *err)
 {
     struct fw_memory_head_stats s = { 0 };
-    size_t n = m->d_k < m->d_v ? m->d_k : m->d_v;
-    double *A = copy_state(m, block, head, &s), *sigma = calloc(n, sizeof *sigma);
+    size_t rows = fw_memory_rows(m), n = rows < m->d_v ? rows : m->d_v;
+    double *A = copy_state(m, block, head, &s), *sigma = calloc(n + 1, sizeof *sigma);
     int rc = -1;
 
     if (!A || !sigma) {
@@ -80,7 +101,7 @@ int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t 
         goto out;
     }
     residuals(m, block, head, &s);
-    if (s.nonfinite == 0 && fw_singular_values(A, m->d_k, m->d_v, sigma, err) < 0)
+    if (n && s.nonfinite == 0 && fw_singular_values(A, rows, m->d_v, sigma, err) < 0)
         goto out;
     s.effective_rank = effective_rank(sigma, n);
     if (spectrum)

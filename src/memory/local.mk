@@ -1,10 +1,20 @@
 noinst_LIBRARIES += src/libmemory.a
 LIBFASTWEIGHT += src/libmemory.a
-src_libmemory_a_SOURCES = src/memory/check.c src/memory/delta.c src/memory/inspect.c \
-	src/memory/memory.c src/memory/plan.c src/memory/rule.c src/memory/state.c \
-	src/memory/rule.h
+src_libmemory_a_SOURCES = src/memory/check.c src/memory/delta.c src/memory/feature.c \
+	src/memory/inspect.c src/memory/keys.c src/memory/loops.c src/memory/memory.c \
+	src/memory/plan.c src/memory/rule.c src/memory/state.c \
+	src/memory/families.h src/memory/inside.h src/memory/loops.h src/memory/rule.h \
+	src/memory/span.h
+if HAVE_V3
+MEMORY_V3 = src/libmemory_v3.a
+noinst_LIBRARIES += $(MEMORY_V3)
+LIBFASTWEIGHT += $(MEMORY_V3)
+src_libmemory_v3_a_CPPFLAGS = $(V3_CPPFLAGS)
+src_libmemory_v3_a_CFLAGS = $(V3_CFLAGS)
+src_libmemory_v3_a_SOURCES = src/memory/loops.c
+endif
 fwinclude_HEADERS += include/fastweight/memory.h
-MEMORY_LIBS = src/libmemory.a $(TENSOR_LIBS) $(NUM_LIBS)
+MEMORY_LIBS = src/libmemory.a $(MEMORY_V3) $(TENSOR_LIBS) $(NUM_LIBS)
 
 noinst_HEADERS += src/memory/memory_testing.h
 UNIT_TESTS += src/memory/check_test src/memory/inspect_test src/memory/memory_test \

@@ -1,16 +1,15 @@
 /* memory.c - learn, score, recall: a body's pairs cut into spans and handed to the rule.
  *
  * A span is at most 64 pairs of one head and never crosses a multiple of 4,096 pairs, where the
- * state is folded and cut (state.c). Rules see keys that are normalised and queries that are
- * normalised and scaled:
- *     key_norm l2:  x / max(|x|, 1e-12), the norm and the quotient in double, rounded once
- *     query:        query_scale x, in float
- * Nothing here depends on how a stream is cut into calls or spans. No allocation; about 160 KiB
- * of stack with the kernels', a few when little is asked for: touching many pages of stack for
- * one pair would cost more than the pair. */
+ * state is folded and cut (state.c). Rules see keys that are normalised and mapped, queries
+ * that are so too and then scaled: key_norm l2:  x / max(|x|, 1e-12), the norm and the quotient
+ * in double, rounded once feature_map:  phi(x), feature.c query:        query_scale phi(x), in
+ * float Nothing here depends on how a stream is cut into calls or spans. No allocation; about
+ * 160 KiB of stack with the kernels', a few when little is asked for: touching many pages of
+ * stack for one pair would cost more than the pair. */
 #include "config.h"
 
-#include "rule.h"
+#include "inside.h"
 
 #include <string.h>
 
@@ -20,74 +19,65 @@
 #define LARGE 8192 /* floats a buffer holds: as many rows of a span as fit, at least one */
 #define SMALL 512
 
-struct rows { /* (n, d), `stride` floats apart */
-    const float *x;
-    size_t stride;
-};
-
 struct scratch {
     float *k, *q, *err; /* (rows, d) each */
-    size_t rows;        /* pairs in one span */
+    size_t rows;        /* tokens in one span */
 };
+
+static size_t widest(const struct fw_memory *m)
+{
+    return m->rows > m->d_v ? m->rows : m->d_v;
+}
 
 static struct scratch scratch_over(const struct fw_memory *m, float *buffer, size_t size)
 {
-    size_t d = m->d_k > m->d_v ? m->d_k : m->d_v, rows = size / d;
+    size_t rows = size / widest(m);
 
     _Static_assert(FW_MAX_DIM <= LARGE, "one row must fit");
-    return (struct scratch){ buffer, buffer + size, buffer + 2 * size,
-                             rows < FW_SPAN ? rows : FW_SPAN };
+    rows = rows < FW_SPAN ? rows : FW_SPAN;
+    return (struct scratch){ buffer, buffer + size, buffer + 2 * size, rows / m->pairs };
 }
 
 /* Do n rows fit the small buffers? */
 static bool is_small(const struct fw_memory *m, size_t n)
 {
-    return m->d_k <= SMALL && m->d_v <= SMALL && n * m->d_k <= SMALL && n * m->d_v <= SMALL;
-}
-
-static double inverse_norm(const float *x, size_t d)
-{
-    double norm = fw_sqrt(fw_sum_squares(x, d));
-
-    return 1 / (norm > 1e-12 ? norm : 1e-12);
+    return n <= SMALL && n * m->pairs * widest(m) <= SMALL;
 }
 
 /* Keys or queries as the rule wants them; as they are when nothing is to be done. */
-static struct rows prepare(const struct fw_memory *m, struct rows r, size_t n, float scale,
-                           float *own)
+static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_t n,
+                              float scale, float *own)
 {
-    if (!r.x || (!m->l2 && scale == 1))
+    bool plain = fw_map_is_identity(m);
+    float normal[FW_MAX_DIM];
+
+    if (!r.x || (plain && !m->l2 && scale == 1))
         return r;
     for (size_t t = 0; t < n; t++) {
         const float *x = r.x + t * r.stride;
-        float *y = own + t * m->d_k;
+        float *y = own + t * m->rows;
 
-        memcpy(y, x, m->d_k * sizeof *y);
         if (m->l2) {
-            double inverse = inverse_norm(x, m->d_k);
-
-            for (size_t i = 0; i < m->d_k; i++)
-                y[i] = (float)((double)x[i] * inverse);
+            fw_l2(x, m->d_k, plain ? y : normal);
+            x = plain ? y : normal;
         }
-        for (size_t i = 0; scale != 1 && i < m->d_k; i++)
+        if (x != y)
+            fw_map_apply(m, x, y);
+        for (size_t i = 0; scale != 1 && i < m->rows; i++)
             y[i] *= scale;
     }
-    return (struct rows){ own, m->d_k };
+    return (struct fw_rows){ own, m->rows };
 }
 
-/* Row `at` of an input for one head; x NULL when the body has none. */
-static struct rows rows_of(const struct fw_memory *m, const struct fw_body *b, enum fw_in in,
-                           size_t at, size_t head)
+/* An input from token `at` on, of one head; x NULL when the body has none. */
+static struct fw_rows rows_of(const struct fw_memory *m, const struct fw_body *b, size_t in,
+                              size_t at, size_t head)
 {
     size_t inner = fw_input_inner(m, in);
+    size_t row = fw_input_of(m, in)->flags & FW_EACH ? at * m->pairs : at;
 
-    return (struct rows){ b->in[in] ? b->in[in] + (at * m->heads + head) * inner : NULL,
-                          m->heads * inner };
-}
-
-static double *doubles(void *block, size_t offset)
-{
-    return (double *)(void *)((char *)block + offset);
+    return (struct fw_rows){ b->in[in] ? b->in[in] + (row * m->heads + head) * inner : NULL,
+                             m->heads * inner };
 }
 
 struct learn { /* what the spans of one call share */
@@ -96,83 +86,86 @@ struct learn { /* what the spans of one call share */
     const struct fw_body *body;
     struct scratch own;
     size_t from, n; /* of the call */
+    const uint64_t *learned;
     double *residual;
     float *values;
 };
 
-/* beta and log_g of a span, together; the sum of log_g goes into the block. */
-static void gates(const struct learn *l, size_t at, size_t n, size_t head, float *beta,
-                  float *log_g)
-{
-    const struct fw_memory *m = l->m;
-    struct rows b = rows_of(m, l->body, FW_IN_BETA, at, head);
-    struct rows g = rows_of(m, l->body, FW_IN_LOG_G, at, head);
-    double *sum = doubles(l->block, m->at_log_g) + head;
-
-    for (size_t t = 0; t < n; t++)
-        beta[t] = b.x ? b.x[t * b.stride] : m->beta;
-    for (size_t t = 0; g.x && t < n; t++) {
-        log_g[t] = g.x[t * g.stride];
-        *sum += (double)log_g[t];
-    }
-}
-
+/* One number per token: over its pairs, the root of the sum of squares. */
 static void note_residuals(const struct learn *l, size_t at, size_t n, size_t head)
 {
     const struct fw_memory *m = l->m;
+    size_t width = m->pairs * m->d_v;
     const float *err = l->own.err;
-    double *last = doubles(l->block, m->at_residual) + head;
+    double *last = (double *)fw_memory_at(l->block, m->at_residual) + head;
 
     for (size_t t = l->residual ? 0 : n - 1; t < n; t++) {
-        *last = fw_sqrt(fw_sum_squares(err + t * m->d_v, m->d_v));
+        *last = fw_sqrt(fw_sum_squares(err + t * width, width));
         if (l->residual)
             l->residual[(at - l->from + t) * m->heads + head] = *last;
     }
 }
 
-/* Pairs [at, at + n) of one head. */
+static void note_last(const struct learn *l, const struct fw_span *s, size_t head)
+{
+    const struct fw_memory *m = l->m;
+    size_t t = s->n * m->pairs - 1;
+
+    if (m->at_last_k == FW_NOWHERE)
+        return;
+    memcpy((float *)fw_memory_at(l->block, m->at_last_k) + head * m->rows,
+           s->k.x + t * s->k.stride, m->rows * sizeof(float));
+    memcpy((float *)fw_memory_at(l->block, m->at_last_v) + head * m->d_v,
+           s->v.x + t * s->v.stride, m->d_v * sizeof(float));
+}
+
+/* The rule's own inputs of a span, absent ones from their fallbacks. */
+static void own_inputs(const struct learn *l, size_t at, size_t head, struct fw_rows *in)
+{
+    const struct fw_memory *m = l->m;
+
+    for (size_t i = 0; i < m->rule->input_count; i++) {
+        in[i] = rows_of(m, l->body, FW_IN_OWN + i, at, head);
+        if (!in[i].x)
+            in[i] = (struct fw_rows){ m->fallback + i * m->widest, 0 };
+    }
+}
+
+/* Tokens [at, at + n) of one head. */
 static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
 {
     const struct fw_memory *m = l->m;
-    float beta[FW_SPAN], log_g[FW_SPAN];
-    struct rows k = rows_of(m, l->body, FW_IN_KEYS, at, head);
-    struct rows v = rows_of(m, l->body, FW_IN_VALUES, at, head);
-    struct rows q = { 0 };
-    struct fw_span s = { .n = n, .beta = beta, .err = l->own.err };
+    struct fw_span s = { .n = n, .at = *l->learned, .err = l->own.err };
 
-    if (l->values)
-        q = rows_of(m, l->body, FW_IN_QUERIES, at, head);
-    k = prepare(m, k, n, 1, l->own.k);
-    q = prepare(m, q, n, m->query_scale, l->own.q);
-    gates(l, at, n, head, beta, log_g);
-    s.k = k.x;
-    s.k_stride = k.stride;
-    s.v = v.x;
-    s.v_stride = v.stride;
-    s.q = q.x;
-    s.q_stride = q.stride;
-    s.log_g = l->body->in[FW_IN_LOG_G] ? log_g : NULL;
-    if (q.x) {
+    s.k = prepare(m, rows_of(m, l->body, FW_IN_KEYS, at, head), n * m->pairs, 1, l->own.k);
+    s.v = rows_of(m, l->body, FW_IN_VALUES, at, head);
+    own_inputs(l, at, head, s.in);
+    if (l->values && l->body->in[FW_IN_QUERIES]) {
+        s.q = prepare(m, rows_of(m, l->body, FW_IN_QUERIES, at, head), n, m->query_scale,
+                      l->own.q);
         s.o = l->values + ((at - l->from) * m->heads + head) * m->d_v;
         s.o_stride = m->heads * m->d_v;
     }
     m->rule->learn(m, l->block, head, &s);
     note_residuals(l, at, n, head);
+    note_last(l, &s, head);
 }
 
 static void learn_all(struct learn *l, float *buffer, size_t size)
 {
     const struct fw_memory *m = l->m;
-    uint64_t *counter = (uint64_t *)(void *)((char *)l->block + m->at_counters);
+    uint64_t *counter = fw_memory_at(l->block, m->at_counters);
+    size_t every = FW_SATURATE_EVERY / m->pairs;
 
+    l->learned = &counter[FW_COUNT_PAIRS];
     l->own = scratch_over(m, buffer, size);
     for (size_t at = l->from, end = at + l->n, step; at < end; at += step) {
-        size_t room = FW_SATURATE_EVERY - (size_t)(counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY);
+        size_t room = every - (size_t)(counter[FW_COUNT_PAIRS] % every);
 
         step = end - at < l->own.rows ? end - at : l->own.rows;
         step = step < room ? step : room;
         for (size_t head = 0; head < m->heads; head++) {
-            if (room == FW_SATURATE_EVERY)
+            if (room == every)
                 counter[FW_COUNT_SATURATED] += fw_memory_saturate(m, l->block, head);
             learn_span(l, at, step, head);
         }
@@ -206,15 +199,17 @@ void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_ten
         learn_large(&l);
 }
 
-/* |v - p| of n pairs of one head, p (n, d_v) becoming v - p. */
-static void score_rows(const struct fw_memory *m, struct rows v, float *p, size_t n,
+/* |v - p| of n tokens of one head, p (n, pairs, d_v) becoming v - p. */
+static void score_rows(const struct fw_memory *m, struct fw_rows v, float *p, size_t n,
                        double *residual)
 {
-    for (size_t t = 0; t < n; t++, p += m->d_v) {
+    size_t width = m->pairs * m->d_v;
+
+    for (size_t t = 0; t < n * m->pairs; t++)
         for (size_t j = 0; j < m->d_v; j++)
-            p[j] = v.x[t * v.stride + j] - p[j];
-        residual[t * m->heads] = fw_sqrt(fw_sum_squares(p, m->d_v));
-    }
+            p[t * m->d_v + j] = v.x[t * v.stride + j] - p[t * m->d_v + j];
+    for (size_t t = 0; t < n; t++)
+        residual[t * m->heads] = fw_sqrt(fw_sum_squares(p + t * width, width));
 }
 
 void fw_memory_score(const struct fw_memory *m, const void *block, const struct fw_tensors *in,
@@ -227,11 +222,11 @@ void fw_memory_score(const struct fw_memory *m, const void *block, const struct 
     for (size_t done = 0, step; done < n; done += step) {
         step = n - done < own.rows ? n - done : own.rows;
         for (size_t head = 0; head < m->heads; head++) {
-            struct rows k = rows_of(m, &b, FW_IN_KEYS, from + done, head);
-            struct rows v = rows_of(m, &b, FW_IN_VALUES, from + done, head);
-            struct fw_reads r = { .n = step, .o = own.err, .o_stride = m->d_v };
+            struct fw_rows k = rows_of(m, &b, FW_IN_KEYS, from + done, head);
+            struct fw_rows v = rows_of(m, &b, FW_IN_VALUES, from + done, head);
+            struct fw_reads r = { .n = step * m->pairs, .o = own.err, .o_stride = m->d_v };
 
-            k = prepare(m, k, step, 1, own.k);
+            k = prepare(m, k, step * m->pairs, 1, own.k);
             r.q = k.x;
             r.q_stride = k.stride;
             m->rule->read(m, block, head, &r);
@@ -240,6 +235,7 @@ void fw_memory_score(const struct fw_memory *m, const void *block, const struct 
     }
 }
 
+/* Queries are one per token, whatever the pairs. */
 void fw_memory_recall(const struct fw_memory *m, const void *block, const struct fw_tensors *in,
                       size_t from, size_t n, float *values)
 {
@@ -250,7 +246,7 @@ void fw_memory_recall(const struct fw_memory *m, const void *block, const struct
     for (size_t done = 0, step; done < n; done += step) {
         step = n - done < own.rows ? n - done : own.rows;
         for (size_t head = 0; head < m->heads; head++) {
-            struct rows q = rows_of(m, &b, FW_IN_QUERIES, from + done, head);
+            struct fw_rows q = rows_of(m, &b, FW_IN_QUERIES, from + done, head);
             struct fw_reads r = { .n = step, .o_stride = m->heads * m->d_v };
 
             q = prepare(m, q, step, m->query_scale, own.q);

@@ -1,121 +1,172 @@
 /* plan.c - a plan: the rule and shapes a configuration names, and the block they ask for.
  *
- * Block, every matrix rule's (heads H):
- *     S             F32 (H, d_k, d_v)  before the pending pair, after the last decay
- *     pending_k     F32 (H, d_k)       the last pair: S_t = fma(k, e, S) element by element
- *     pending_e     F32 (H, d_v)
- *     pending_valid U8  (H)            0: skip it (nothing learned yet)
- *     log_g_sum     F64 (H)            sum of log_g since the start
- *     last_residual F64 (H)            |v - S'k| of the last pair before its update
- *     counters      U64 (2)            pairs learned; elements saturated (state.c)
- * A plan is immutable. */
+ * Block (heads H; rows: the size of a mapped key), in this order; a rule has what its traits
+ * say: S             F32 (H, rows, d_v) before the pending pair, after the last decay pending_k
+ * F32 (H, rows)      the last pair: S_t = fma(k, e, S) element by element pending_e     F32 (H,
+ * d_v) pending_valid U8  (H)            0: skip it (nothing learned yet) log_g_sum     F64 (H)
+ * or (H, rows)  sum of log_g since the start last_residual F64 (H)            |v - m(k)| of the
+ * last token before its update counters      U64 (2)            tokens learned; elements
+ * saturated (state.c) last_k, last_v F32 (H, rows), (H, d_v)  the last pair, of rules without
+ * FW_DELTA_STEP and then the rule's own fields. A plan is immutable. */
 #include "config.h"
 
-#include "rule.h"
+#include "inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_STATE_BYTES ((size_t)1 << 30)
+#define ROW_FLOATS      8192 /* all pairs of a token must fit a buffer of memory.c */
 
-struct config {
-    const char *rule, *key_norm;
-    size_t heads, d_k, d_v;
-    double query_scale, beta;
-};
-
-static int read_config(struct config *c, const struct fw_params *p, struct fw_err *err)
+static int read_rule(struct fw_memory *m, struct fw_config *c, struct fw_err *err)
 {
-    static const char *const known[] = { "rule",        "heads",    "d_k",  "d_v",
-                                         "query_scale", "key_norm", "beta", NULL };
+    const char *names[64] = { NULL };
+    size_t at = 0, n = 0;
 
-    if (fw_params_only(p, known, err) < 0 ||
-        fw_params_get_string(p, "rule", &c->rule, err) < 0 ||
-        fw_params_get_string(p, "key_norm", &c->key_norm, err) < 0 ||
-        fw_params_get_size(p, "heads", 1, FW_MAX_DIM, &c->heads, err) < 0 ||
-        fw_params_get_size(p, "d_k", 1, FW_MAX_DIM, &c->d_k, err) < 0 ||
-        fw_params_get_size(p, "d_v", 1, FW_MAX_DIM, &c->d_v, err) < 0 ||
-        fw_params_get_number(p, "query_scale", 0, 1e6, &c->query_scale, err) < 0 ||
-        fw_params_get_number(p, "beta", 0, 1e6, &c->beta, err) < 0)
+    for (; fw_rules[n]; n++) {
+        names[n] = fw_rules[n]->name;
+        if (strcmp(names[n], "delta") == 0)
+            at = n;
+    }
+    if (fw_config_word(c, "rule", names, &at, err) < 0)
         return -1;
-    if (!fw_rule_find(c->rule))
-        return fw_fail_param(err, FW_EINVAL, "bad_value", "config.rule", "no rule '%s'",
-                             c->rule);
-    if (strcmp(c->key_norm, "none") != 0 && strcmp(c->key_norm, "l2") != 0)
-        return fw_fail_param(err, FW_EINVAL, "bad_value", "config.key_norm",
-                             "config.key_norm must be none or l2");
-    if (strcmp(c->key_norm, "l2") == 0 && c->beta >= 2)
-        return fw_fail_param(err, FW_EINVAL, "unstable_step", "config.beta",
-                             "config.beta must be below 2 for keys of length 1");
+    m->rule = fw_rules[at];
     return 0;
 }
 
-static int resolve(struct fw_params *ret, const struct config *c, struct fw_err *err)
+static int read_shapes(struct fw_memory *m, struct fw_config *c, struct fw_err *err)
 {
-    struct fw_params p = { 0 };
+    static const char *const norms[] = { "none", "l2", NULL };
+    double scale = 1;
+    size_t norm = 0;
 
-    if (fw_params_set_string(&p, "rule", c->rule, err) < 0 ||
-        fw_params_set_string(&p, "key_norm", c->key_norm, err) < 0 ||
-        fw_params_set_number(&p, "heads", (double)c->heads, err) < 0 ||
-        fw_params_set_number(&p, "d_k", (double)c->d_k, err) < 0 ||
-        fw_params_set_number(&p, "d_v", (double)c->d_v, err) < 0 ||
-        fw_params_set_number(&p, "query_scale", c->query_scale, err) < 0 ||
-        fw_params_set_number(&p, "beta", c->beta, err) < 0)
+    m->heads = 4;
+    m->d_k = m->d_v = 64;
+    m->pairs = 1;
+    if (fw_config_word(c, "key_norm", norms, &norm, err) < 0 ||
+        fw_config_size(c, "heads", 1, FW_MAX_DIM, &m->heads, err) < 0 ||
+        fw_config_size(c, "d_k", 1, FW_MAX_DIM, &m->d_k, err) < 0 ||
+        fw_config_size(c, "d_v", 1, FW_MAX_DIM, &m->d_v, err) < 0 ||
+        fw_config_number(c, "query_scale", 0, 1e6, &scale, err) < 0)
         return -1;
-    *ret = p;
+    m->query_scale = (float)scale;
+    m->l2 = norm == 1;
+    m->pairs = m->rule->traits & FW_MULTI ? 2 : 1;
+    if (m->rule->traits & FW_MULTI &&
+        fw_config_size(c, "pairs_per_token", 1, FW_MAX_PAIRS, &m->pairs, err) < 0)
+        return -1;
+    if (fw_map_plan(m, c, err) < 0)
+        return -1;
+    if (m->pairs * (m->rows > m->d_v ? m->rows : m->d_v) > ROW_FLOATS)
+        return fw_fail_param(err, FW_EINVAL, "bad_value", "config.pairs_per_token",
+                             "the pairs of one token must have at most %d floats a head",
+                             ROW_FLOATS);
     return 0;
+}
+
+/* The fallbacks of inputs, which a configuration may set where the rule says so. */
+static int read_fallbacks(struct fw_memory *m, struct fw_config *c, struct fw_err *err)
+{
+    const struct fw_rule *r = m->rule;
+
+    for (size_t i = 0; i < r->input_count; i++) {
+        size_t inner = fw_input_inner(m, FW_IN_OWN + i);
+
+        m->widest = inner > m->widest ? inner : m->widest;
+    }
+    m->fallback = calloc(r->input_count * m->widest + 1, sizeof *m->fallback);
+    if (!m->fallback)
+        return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a plan");
+    for (size_t i = 0; i < r->input_count; i++) {
+        const struct fw_input *in = &r->inputs[i];
+        double x = (double)in->fallback;
+
+        if (in->flags & FW_CONFIG && m->takes >> i & 1 &&
+            fw_config_number(c, in->name, (double)in->min, (double)in->max, &x, err) < 0)
+            return -1;
+        for (size_t j = 0; j < m->widest; j++)
+            m->fallback[i * m->widest + j] = (float)x;
+        if (r->traits & FW_DELTA_STEP && strcmp(in->name, "beta") == 0 && fw_map_is_unit(m) &&
+            x >= 2)
+            return fw_fail_param(err, FW_EINVAL, "unstable_step", "config.beta",
+                                 "config.beta must be below 2 for keys of length 1");
+    }
+    return 0;
+}
+
+static int add(struct fw_memory *m, const char *name, enum fw_dtype type, size_t inner,
+               size_t *ret, struct fw_err *err)
+{
+    const uint64_t shape[2] = { m->heads, inner };
+
+    return fw_layout_add(&m->layout, name, type, inner ? 2 : 1, shape, ret, err);
+}
+
+/* Can the residual after the update be told from what the block keeps anyway (inspect.c)? */
+static bool keeps_residual(unsigned traits)
+{
+    return traits & FW_DELTA_STEP && !(traits & FW_MULTI);
 }
 
 static int lay_out(struct fw_memory *m, struct fw_err *err)
 {
-    const uint64_t S[3] = { m->heads, m->d_k, m->d_v }, k[2] = { m->heads, m->d_k },
-                   e[2] = { m->heads, m->d_v }, counters[1] = { FW_COUNTERS };
+    const uint64_t S[3] = { m->heads, m->rows, m->d_v }, counters[1] = { FW_COUNTERS };
+    struct fw_layout *l = &m->layout;
+    unsigned traits = m->rule->traits;
+
+    if (traits & FW_MATRIX && fw_layout_add(l, "S", FW_F32, 3, S, &m->at_S, err) < 0)
+        return -1;
+    if (traits & FW_PENDING && (add(m, "pending_k", FW_F32, m->rows, &m->at_k, err) < 0 ||
+                                add(m, "pending_e", FW_F32, m->d_v, &m->at_e, err) < 0 ||
+                                add(m, "pending_valid", FW_U8, 0, &m->at_valid, err) < 0))
+        return -1;
+    if (add(m, "log_g_sum", FW_F64, traits & FW_CHANNELS ? m->rows : 0, &m->at_log_g, err) <
+            0 ||
+        add(m, "last_residual", FW_F64, 0, &m->at_residual, err) < 0 ||
+        fw_layout_add(l, "counters", FW_U64, 1, counters, &m->at_counters, err) < 0)
+        return -1;
+    if (!keeps_residual(traits) && (add(m, "last_k", FW_F32, m->rows, &m->at_last_k, err) < 0 ||
+                                    add(m, "last_v", FW_F32, m->d_v, &m->at_last_v, err) < 0))
+        return -1;
+    return 0;
+}
+
+static int seal(struct fw_memory *m, struct fw_err *err)
+{
     struct fw_layout *l = &m->layout;
 
-    if (fw_layout_add(l, "S", FW_F32, 3, S, &m->at_S, err) < 0 ||
-        fw_layout_add(l, "pending_k", FW_F32, 2, k, &m->at_k, err) < 0 ||
-        fw_layout_add(l, "pending_e", FW_F32, 2, e, &m->at_e, err) < 0 ||
-        fw_layout_add(l, "pending_valid", FW_U8, 1, S, &m->at_valid, err) < 0 ||
-        fw_layout_add(l, "log_g_sum", FW_F64, 1, S, &m->at_log_g, err) < 0 ||
-        fw_layout_add(l, "last_residual", FW_F64, 1, S, &m->at_residual, err) < 0 ||
-        fw_layout_add(l, "counters", FW_U64, 1, counters, &m->at_counters, err) < 0 ||
-        fw_layout_seal(l, 0, err) < 0)
+    if (fw_layout_seal(l, 0, err) < 0)
         return -1;
     if (l->block_bytes > MAX_STATE_BYTES)
-        return fw_fail_param(
-            err, FW_EINVAL, "state_too_large", "config.heads",
-            "heads * d_k * d_v need %zu bytes of state, at most %zu are allowed",
-            l->block_bytes, MAX_STATE_BYTES);
+        return fw_fail_param(err, FW_EINVAL, "state_too_large", "config.heads",
+                             "this needs %zu bytes of state, at most %zu are allowed",
+                             l->block_bytes, MAX_STATE_BYTES);
     return 0;
 }
 
 int fw_memory_new(struct fw_memory **ret, const struct fw_params *config,
                   struct fw_params *resolved, struct fw_err *err)
 {
-    struct config c = { "delta", "none", 4, 64, 64, 1, 1 };
-    struct fw_params full;
-    struct fw_memory *m;
+    struct fw_config c = { .given = config };
+    struct fw_memory *m = calloc(1, sizeof *m);
 
-    if (read_config(&c, config, err) < 0 || resolve(&full, &c, err) < 0)
-        return -1;
-    m = calloc(1, sizeof *m);
     if (!m)
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a plan");
-    m->rule = fw_rule_find(c.rule);
-    m->heads = c.heads;
-    m->d_k = c.d_k;
-    m->d_v = c.d_v;
-    m->query_scale = (float)c.query_scale;
-    m->beta = (float)c.beta;
-    m->l2 = strcmp(c.key_norm, "l2") == 0;
     fw_layout_init(&m->layout);
-    if (lay_out(m, err) < 0) {
-        fw_memory_free(m);
-        return -1;
-    }
+    m->at_S = m->at_k = m->at_e = m->at_valid = m->at_last_k = m->at_last_v = FW_NOWHERE;
+    if (read_rule(m, &c, err) < 0)
+        goto fail;
+    m->takes = ~0u;
+    if (read_shapes(m, &c, err) < 0 || lay_out(m, err) < 0 ||
+        (m->rule->plan && m->rule->plan(m, &c, err) < 0) || read_fallbacks(m, &c, err) < 0 ||
+        fw_config_only(&c, err) < 0 || seal(m, err) < 0)
+        goto fail;
     *ret = m;
-    *resolved = full;
+    *resolved = c.resolved;
     return 0;
+fail:
+    fw_memory_free(m);
+    return -1;
 }
 
 void fw_memory_free(struct fw_memory *m)
@@ -123,6 +174,9 @@ void fw_memory_free(struct fw_memory *m)
     if (!m)
         return;
     fw_layout_done(&m->layout);
+    free(m->fallback);
+    free(m->frequency);
+    free(m->own);
     free(m);
 }
 
@@ -146,7 +200,14 @@ uint32_t fw_memory_d_v(const struct fw_memory *m)
     return (uint32_t)m->d_v;
 }
 
+uint32_t fw_memory_rows(const struct fw_memory *m)
+{
+    return m->rule->traits & FW_MATRIX || m->rule->state ? (uint32_t)m->rows : 0;
+}
+
 void fw_memory_init(const struct fw_memory *m, void *block)
 {
     memset(block, 0, m->layout.block_bytes);
+    if (m->rule->init)
+        m->rule->init(m, block);
 }

@@ -1,76 +1,114 @@
-/* rule.h - the room's inside: a plan, a body's tensors, and the table of update rules.
+/* rule.h - the room's inside: what an update rule is, a plan, and what a rule may call.
  *
- * To add a rule: one row in rule.c, its functions in its family's file, one golden case. What a
- * pair may carry is one list for all rules (enum fw_in, check.c says its shape and limits); a
- * row says which of it the rule takes. State that a rule needs beside S and the pending pair is
- * a further field that the plan appends to the layout, so the blocks of the others stay. */
+ * To add a rule: one row in the table of rule.c, its functions in its family's file, one golden
+ * case. The row says what the rule is and what a body may carry; memory.c cuts bodies into
+ * spans, maps keys and queries (feature.c) and fills in what is absent; check.c refuses. All
+ * that the next pair depends on lies in the block: a rule with a window or a mini-batch appends
+ * its own fields. learn must give the same bits however a stream is cut into spans, and read
+ * must not write. Hot loops are those of kernel.h and loops.h: compiled at both levels. */
 #ifndef RULE_H
 #define RULE_H
 
-#include <stdbool.h>
+#include "span.h"
 
-#include "fastweight/kernel.h"
-#include "fastweight/memory.h"
+/* ---- a rule */
 
-#define FW_SPAN 64 /* pairs that a rule gets at a time, at most */
+#define FW_MATRIX     1u  /* S (heads, rows, d_v) */
+#define FW_PENDING    2u  /* with a pending pair: S_t = S + k e' */
+#define FW_CHANNELS   4u  /* log_g_sum has one number per row of S, not per head */
+#define FW_DELTA_STEP 8u  /* input `beta`: beta |k|^2 < 2 is checked, e = beta err */
+#define FW_MULTI      16u /* config pairs_per_token */
+#define FW_NO_MAP     32u /* refuses config feature_map */
 
-/* Bounds that keep every state finite for ever; state.c explains them. */
-#define FW_ELEMENT_MAX    1e6f  /* of a body */
-#define FW_SATURATE_AT    1e17f /* |S_ij| after the check that runs every FW_SATURATE_EVERY */
-#define FW_STATE_MAX      1e21f /* |S_ij| and |k_i e_j| of a block, at any time */
-#define FW_ERROR_MAX      1e25f /* |e_j| of a block */
-#define FW_SATURATE_EVERY 4096  /* pairs */
-#define FW_MAX_DIM        4096  /* d_k, d_v, heads */
-
-enum fw_in { FW_IN_KEYS, FW_IN_VALUES, FW_IN_QUERIES, FW_IN_BETA, FW_IN_LOG_G, FW_IN_COUNT };
-
-#define FW_BIT(in) (1u << (in))
-
-struct fw_body { /* a checked body; NULL: not there */
-    size_t n;
-    const float *in[FW_IN_COUNT]; /* (n, heads, inner) */
-};
-
-struct fw_span {            /* n pairs of one head, as a rule sees them */
-    size_t n;               /* 1..FW_SPAN */
-    const float *k, *v, *q; /* keys normalised, queries too and scaled; q NULL: no reads */
-    size_t k_stride, v_stride, q_stride;
-    const float *beta, *log_g; /* (n,); log_g NULL: no decay */
-    float *err, *o;            /* (n, d_v): written; o when q */
-    size_t o_stride;
-};
+struct fw_memory;
+struct fw_config;
 
 struct fw_rule {
     const char *name;
-    unsigned takes, needs; /* FW_BIT() of what a body may and must carry */
-    /* Updates one head; err = v - m(k) before each update. */
+    /* For people: docs and inspect print them. */
+    const char *memory, *objective, *retention, *optimiser, *horizon;
+    unsigned traits;
+    const struct fw_input *inputs; /* its own */
+    size_t input_count;
+    /* Updates one head. */
     void (*learn)(const struct fw_memory *m, void *block, size_t head, const struct fw_span *s);
     /* m(q) of a head that stands still. */
     void (*read)(const struct fw_memory *m, const void *block, size_t head,
                  const struct fw_reads *r);
+    /* All below may be NULL. */
+    /* Reads its config keys (fw_config_*), appends its fields to m->layout, may set m->own. */
+    int (*plan)(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
+    void (*init)(const struct fw_memory *m, void *block); /* of a zeroed block */
+    /* Its own fields of one head; called after the common ones were found well. */
+    int (*validate)(const struct fw_memory *m, const void *block, size_t head,
+                    struct fw_err *err);
+    /* Further limits of a body whose tensors are each in range. */
+    int (*check)(const struct fw_memory *m, const struct fw_body *b, struct fw_err *err);
+    /* S as people see it, (rows, d_v); without it, S with the pending pair folded in. */
+    void (*state)(const struct fw_memory *m, const void *block, size_t head, float *out);
+    /* Cuts its own fields; how many elements it cut. Called every FW_SATURATE_EVERY pairs. */
+    uint64_t (*saturate)(const struct fw_memory *m, void *block, size_t head);
 };
+
+/* ---- a plan */
+
+#define FW_NOWHERE ((size_t)-1) /* offset of a field that the rule has not */
+
+struct fw_map; /* feature.c */
 
 struct fw_memory {
     const struct fw_rule *rule;
     size_t heads, d_k, d_v;
-    float query_scale, beta;
+    size_t rows;    /* of S: the size of a mapped key */
+    size_t pairs;   /* per token */
+    size_t own_dim; /* of FW_OWN inputs; set by plan */
+    unsigned takes; /* bit i: inputs[i] is taken; plan may clear some */
+    float query_scale;
     bool l2; /* key_norm */
+    const struct fw_map *map;
+    size_t nu;        /* of dpfp */
+    float *frequency; /* owned; (rows / 2, d_k) of rff */
+    float *fallback;  /* owned; (input_count, widest) */
+    size_t widest;
+    void *own; /* owned, from malloc; the rule's parsed config and offsets */
     struct fw_layout layout;
-    size_t at_S, at_k, at_e, at_valid, at_log_g, at_residual, at_counters;
+    size_t at_S, at_k, at_e, at_valid, at_log_g, at_residual, at_counters, at_last_k, at_last_v;
 };
 
 enum { FW_COUNT_PAIRS, FW_COUNT_SATURATED, FW_COUNTERS };
 
+extern const struct fw_rule *const fw_rules[];        /* ends with NULL */
 const struct fw_rule *fw_rule_find(const char *name); /* or NULL */
-extern const struct fw_rule fw_rule_delta, fw_rule_gated_delta;
 
-/* A view of one head, to be written only by who may write the block. */
+/* ---- for plans: config keys. Each call reads one key, whose default is *ret, and notes it in
+ * the resolved config; what nobody read is refused. */
+int fw_config_size(struct fw_config *c, const char *key, size_t min, size_t max, size_t *ret,
+                   struct fw_err *err);
+int fw_config_number(struct fw_config *c, const char *key, double min, double max, double *ret,
+                     struct fw_err *err);
+/* One of `words` (NULL-terminated); *ret is the place of the word. */
+int fw_config_word(struct fw_config *c, const char *key, const char *const *words, size_t *ret,
+                   struct fw_err *err);
+int fw_config_bool(struct fw_config *c, const char *key, bool *ret, struct fw_err *err);
+
+/* ---- for rules */
+
+/* Field at `offset` of a block, as bytes that may be written by who may write the block. */
+void *fw_memory_at(const void *block, size_t offset);
+/* A view of one head's S and pending pair (k, e NULL when the rule has none). */
 struct fw_head fw_memory_head(const struct fw_memory *m, const void *block, size_t head);
 void fw_memory_set_valid(const struct fw_memory *m, void *block, size_t head, bool valid);
-/* Folds the pending pair and cuts |S_ij| at FW_SATURATE_AT. Returns how many it cut. */
-uint64_t fw_memory_saturate(const struct fw_memory *m, void *block, size_t head);
-
-struct fw_body fw_body_open(const struct fw_memory *m, const struct fw_tensors *in);
-size_t fw_input_inner(const struct fw_memory *m, enum fw_in in); /* floats per pair and head */
+/* Adds log g of n tokens to log_g_sum, in order: (n,), or (n, rows) with FW_CHANNELS. */
+void fw_memory_add_gates(const struct fw_memory *m, void *block, size_t head, struct fw_rows g,
+                         size_t n);
+/* Cuts |x_i| at `limit`; returns how many were cut. */
+uint64_t fw_cut(float *x, size_t n, float limit);
+/* The largest |x_i|; infinite when one is not a number. */
+float fw_largest(const float *x, size_t n);
+/* FW_EINVAL "bad_state" naming tensor and head. Returns -1. */
+int fw_bad_state(struct fw_err *err, const char *tensor, size_t head, const char *what);
+/* beta |phi(k)|^2 < 2 for every pair; `beta` is the place of the step's input in the rule's. */
+int fw_check_step(const struct fw_memory *m, const struct fw_body *b, size_t beta,
+                  struct fw_err *err);
 
 #endif

@@ -14,25 +14,29 @@
  * values of 1e6 on keys of length 1e-3 ask for 1e9. */
 #include "config.h"
 
-#include "rule.h"
+#include "inside.h"
 
 #include <string.h>
 
 #include "fastweight/num.h"
 
-struct fw_head fw_memory_head(const struct fw_memory *m, const void *block, size_t head)
+void *fw_memory_at(const void *block, size_t offset)
 {
     /* through an integer, since one view serves readers and writers */
-    char *base = (char *)(uintptr_t)block;
+    return (char *)(uintptr_t)block + offset;
+}
 
-    return (struct fw_head){
-        .d_k = m->d_k,
-        .d_v = m->d_v,
-        .S = (float *)(void *)(base + m->at_S) + head * m->d_k * m->d_v,
-        .k = (float *)(void *)(base + m->at_k) + head * m->d_k,
-        .e = (float *)(void *)(base + m->at_e) + head * m->d_v,
-        .valid = base[m->at_valid + head] != 0,
-    };
+struct fw_head fw_memory_head(const struct fw_memory *m, const void *block, size_t head)
+{
+    struct fw_head h = { .d_k = m->rows, .d_v = m->d_v };
+
+    h.S = (float *)fw_memory_at(block, m->at_S) + head * m->rows * m->d_v;
+    if (m->at_k == FW_NOWHERE)
+        return h;
+    h.k = (float *)fw_memory_at(block, m->at_k) + head * m->rows;
+    h.e = (float *)fw_memory_at(block, m->at_e) + head * m->d_v;
+    h.valid = ((const char *)block)[m->at_valid + head] != 0;
+    return h;
 }
 
 void fw_memory_set_valid(const struct fw_memory *m, void *block, size_t head, bool valid)
@@ -40,35 +44,65 @@ void fw_memory_set_valid(const struct fw_memory *m, void *block, size_t head, bo
     ((char *)block)[m->at_valid + head] = (char)valid;
 }
 
-uint64_t fw_memory_saturate(const struct fw_memory *m, void *block, size_t head)
+void fw_memory_add_gates(const struct fw_memory *m, void *block, size_t head, struct fw_rows g,
+                         size_t n)
 {
-    struct fw_head h = fw_memory_head(m, block, head);
+    size_t d = m->rule->traits & FW_CHANNELS ? m->rows : 1;
+    double *sum = (double *)fw_memory_at(block, m->at_log_g) + head * d;
+
+    for (size_t t = 0; t < n; t++)
+        for (size_t i = 0; i < d; i++)
+            sum[i] += (double)g.x[t * g.stride + i];
+}
+
+uint64_t fw_cut(float *x, size_t n, float limit)
+{
     uint64_t cut = 0;
 
-    fw_num_kernels()->fold(&h, h.S);
-    fw_memory_set_valid(m, block, head, false);
-    for (size_t i = 0; i < m->d_k * m->d_v; i++) {
-        float s = h.S[i];
-
-        if (s > FW_SATURATE_AT || s < -FW_SATURATE_AT) {
-            h.S[i] = s > 0 ? FW_SATURATE_AT : -FW_SATURATE_AT;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] > limit || x[i] < -limit) {
+            x[i] = x[i] > 0 ? limit : -limit;
             cut++;
         }
-    }
     return cut;
+}
+
+uint64_t fw_memory_saturate(const struct fw_memory *m, void *block, size_t head)
+{
+    uint64_t cut = m->rule->saturate ? m->rule->saturate(m, block, head) : 0;
+    struct fw_head h;
+
+    if (m->at_S == FW_NOWHERE)
+        return cut;
+    h = fw_memory_head(m, block, head);
+    if (h.k) {
+        fw_num_kernels()->fold(&h, h.S);
+        fw_memory_set_valid(m, block, head, false);
+    }
+    return cut + fw_cut(h.S, m->rows * m->d_v, FW_SATURATE_AT);
+}
+
+void fw_memory_head_state(const struct fw_memory *m, const void *block, size_t head, float *out)
+{
+    struct fw_head h;
+
+    if (m->rule->state) {
+        m->rule->state(m, block, head, out);
+        return;
+    }
+    if (m->at_S == FW_NOWHERE)
+        return;
+    h = fw_memory_head(m, block, head);
+    fw_num_kernels()->fold(&h, out);
 }
 
 void fw_memory_state(const struct fw_memory *m, const void *block, float *ret)
 {
-    for (size_t head = 0; head < m->heads; head++) {
-        struct fw_head h = fw_memory_head(m, block, head);
-
-        fw_num_kernels()->fold(&h, ret + head * m->d_k * m->d_v);
-    }
+    for (size_t head = 0; head < m->heads; head++)
+        fw_memory_head_state(m, block, head, ret + head * m->rows * m->d_v);
 }
 
-/* The largest |x|; infinite when one is not a number. */
-static float largest(const float *x, size_t n)
+float fw_largest(const float *x, size_t n)
 {
     float max = 0;
 
@@ -92,38 +126,72 @@ static int all_zero(const void *x, size_t bytes)
     return 1;
 }
 
-static int bad(struct fw_err *err, const char *tensor, size_t head, const char *what)
+int fw_bad_state(struct fw_err *err, const char *tensor, size_t head, const char *what)
 {
     return fw_fail_param(err, FW_EINVAL, "bad_state", tensor, "%s of head %zu %s", tensor, head,
                          what);
 }
 
+static int check_pending(const struct fw_memory *m, const void *block, size_t head,
+                         struct fw_err *err)
+{
+    struct fw_head h = fw_memory_head(m, block, head);
+    const unsigned char *valid = fw_memory_at(block, m->at_valid);
+    float k = fw_largest(h.k, m->rows), e = fw_largest(h.e, m->d_v);
+
+    if (valid[head] > 1 || valid[head] != valid[0])
+        return fw_bad_state(err, "pending_valid", head, "is no flag");
+    if (!h.valid &&
+        !(all_zero(h.k, m->rows * sizeof *h.k) && all_zero(h.e, m->d_v * sizeof *h.e)))
+        return fw_bad_state(err, "pending_k", head, "holds a pair that is not valid");
+    if (!(k <= FW_ELEMENT_MAX))
+        return fw_bad_state(err, "pending_k", head, "is out of bounds");
+    if (!(e <= FW_ERROR_MAX) || (double)k * (double)e > (double)FW_STATE_MAX)
+        return fw_bad_state(err, "pending_e", head, "is out of bounds");
+    return 0;
+}
+
+static int check_sums(const struct fw_memory *m, const void *block, size_t head,
+                      struct fw_err *err)
+{
+    size_t d = m->rule->traits & FW_CHANNELS ? m->rows : 1;
+    const double *log_g = (const double *)fw_memory_at(block, m->at_log_g) + head * d;
+    double residual = ((const double *)fw_memory_at(block, m->at_residual))[head];
+
+    for (size_t i = 0; i < d; i++)
+        if (!(log_g[i] <= 0 && log_g[i] >= -0x1p1000))
+            return fw_bad_state(err, "log_g_sum", head, "is out of bounds");
+    if (!(residual >= 0 && residual <= 0x1p1000))
+        return fw_bad_state(err, "last_residual", head, "is out of bounds");
+    return 0;
+}
+
+static int check_last(const struct fw_memory *m, const void *block, size_t head,
+                      struct fw_err *err)
+{
+    const float *k = (const float *)fw_memory_at(block, m->at_last_k) + head * m->rows;
+    const float *v = (const float *)fw_memory_at(block, m->at_last_v) + head * m->d_v;
+
+    if (!(fw_largest(k, m->rows) <= FW_ELEMENT_MAX))
+        return fw_bad_state(err, "last_k", head, "is out of bounds");
+    if (!(fw_largest(v, m->d_v) <= FW_ELEMENT_MAX))
+        return fw_bad_state(err, "last_v", head, "is out of bounds");
+    return 0;
+}
+
 static int check_head(const struct fw_memory *m, const void *block, size_t head,
                       struct fw_err *err)
 {
-    const char *base = block;
-    struct fw_head h = fw_memory_head(m, block, head);
-    unsigned char valid = (unsigned char)base[m->at_valid + head];
-    float k = largest(h.k, m->d_k), e = largest(h.e, m->d_v);
-    double log_g, residual;
-
-    memcpy(&log_g, base + m->at_log_g + head * sizeof log_g, sizeof log_g);
-    memcpy(&residual, base + m->at_residual + head * sizeof residual, sizeof residual);
-    if (!(largest(h.S, m->d_k * m->d_v) <= FW_STATE_MAX))
-        return bad(err, "S", head, "is out of bounds");
-    if (valid > 1 || valid != (unsigned char)base[m->at_valid])
-        return bad(err, "pending_valid", head, "is no flag");
-    if (!valid && !(all_zero(h.k, m->d_k * sizeof *h.k) && all_zero(h.e, m->d_v * sizeof *h.e)))
-        return bad(err, "pending_k", head, "holds a pair that is not valid");
-    if (!(k <= FW_ELEMENT_MAX))
-        return bad(err, "pending_k", head, "is out of bounds");
-    if (!(e <= FW_ERROR_MAX) || (double)k * (double)e > (double)FW_STATE_MAX)
-        return bad(err, "pending_e", head, "is out of bounds");
-    if (!(log_g <= 0 && log_g >= -0x1p1000))
-        return bad(err, "log_g_sum", head, "is out of bounds");
-    if (!(residual >= 0 && residual <= 0x1p1000))
-        return bad(err, "last_residual", head, "is out of bounds");
-    return 0;
+    if (m->at_S != FW_NOWHERE &&
+        !(fw_largest(fw_memory_head(m, block, head).S, m->rows * m->d_v) <= FW_STATE_MAX))
+        return fw_bad_state(err, "S", head, "is out of bounds");
+    if (m->at_k != FW_NOWHERE && check_pending(m, block, head, err) < 0)
+        return -1;
+    if (check_sums(m, block, head, err) < 0)
+        return -1;
+    if (m->at_last_k != FW_NOWHERE && check_last(m, block, head, err) < 0)
+        return -1;
+    return m->rule->validate ? m->rule->validate(m, block, head, err) : 0;
 }
 
 int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_err *err)

@@ -1,0 +1,37 @@
+/* inside.h - what the files of this room that are no rule share: bodies, maps, states. */
+#ifndef INSIDE_H
+#define INSIDE_H
+
+#include "rule.h"
+
+struct fw_config { /* while a plan is made */
+    const struct fw_params *given;
+    struct fw_params resolved;
+    char known[FW_MAX_PARAMS][32]; /* keys that were read */
+    size_t known_count;
+};
+
+/* FW_EINVAL naming the first given key that nothing read. */
+int fw_config_only(const struct fw_config *c, struct fw_err *err);
+/* Takes a key that is at its default out of the resolved configuration. */
+void fw_config_forget(struct fw_config *c, const char *key);
+
+const struct fw_input *fw_input_of(const struct fw_memory *m, size_t in);
+size_t fw_input_inner(const struct fw_memory *m, size_t in); /* floats per row and head */
+struct fw_body fw_body_open(const struct fw_memory *m, const struct fw_tensors *in);
+int fw_map_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
+bool fw_map_is_identity(const struct fw_memory *m);
+/* Largest element of a key or query that the map takes. */
+float fw_map_max(const struct fw_memory *m);
+/* Is |phi|^2 <= 1 for every key (else it must be computed)? */
+bool fw_map_is_unit(const struct fw_memory *m);
+/* phi(x), (rows,), of one normalised key or query (d_k,). */
+void fw_map_apply(const struct fw_memory *m, const float *x, float *phi);
+/* y = x / max(|x|, 1e-12), (n,). */
+void fw_l2(const float *x, size_t n, float *y);
+/* Cuts what lies in the block of one head. Returns how many elements it cut. */
+uint64_t fw_memory_saturate(const struct fw_memory *m, void *block, size_t head);
+void fw_memory_head_state(const struct fw_memory *m, const void *block, size_t head,
+                          float *out);
+
+#endif
