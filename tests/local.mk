@@ -62,8 +62,14 @@ tests_golden_check_SOURCES = tests/golden_check.c tests/golden_rules.c tests/gol
 tests_golden_check_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_golden_check_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
 dist_check_SCRIPTS += tests/golden.sh
-GOLDEN = 04_delta_rule_a 04_delta_rule_b 04_delta_rule_c 04b_delta_rule_unnorm_a \
-	04b_delta_rule_unnorm_b 04b_delta_rule_unnorm_c 05_gated_delta_rule_a \
-	05_gated_delta_rule_b 05_gated_delta_rule_c
+# Cases of which the shapes a and b are here, one family a line.
+GOLDEN_AB = 01a_linear_attn 01b_linear_attn_norm 01c_linear_attn_elu_norm 01d_linear_attn_elu \
+	02a_retention 02b_simple_gla 03_gla 02c_mamba2_ssd 02d_mamba2_step \
+	06a_gated_delta_product 06b_delta_product \
+	07a_wkv7 07b_dplr 07c_iplr 08_kda 09a_comba 09b_longhorn \
+	23_poly 24_dpfp
+GOLDEN_ABC = 04_delta_rule 04b_delta_rule_unnorm 05_gated_delta_rule
+GOLDEN = $(GOLDEN_AB:%=%_a) $(GOLDEN_AB:%=%_b) $(GOLDEN_ABC:%=%_a) $(GOLDEN_ABC:%=%_b) \
+	$(GOLDEN_ABC:%=%_c)
 EXTRA_DIST += tests/golden/README.md $(GOLDEN:%=tests/golden/%.json) \
 	$(GOLDEN:%=tests/golden/%.safetensors)

@@ -61,6 +61,10 @@ struct fw_model_facts { /* a recipe */
 /* All recipes; returns how many (at most max). */
 size_t fw_engine_models(const struct fw_engine *e, struct fw_model_facts *ret, size_t max);
 
+/* The names of all tensors that some associative rule takes in a learn; lent for ever. Returns
+ * how many (at most max). */
+size_t fw_engine_inputs(const char **ret, size_t max);
+
 struct fw_engine_stats { /* gauges, and counters since start */
     uint64_t sessions, resident, resident_bytes, resident_limit_bytes, queued;
     uint64_t requests[FW_CHECKPOINT + 1], failed[FW_CHECKPOINT + 1]; /* by verb */

@@ -33,6 +33,10 @@ uint32_t fw_memory_rows(const struct fw_memory *m);
 void fw_memory_init(const struct fw_memory *m, void *block);
 int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_err *err);
 
+/* The names of all tensors that some rule takes in a learn, each once; lent for ever. Returns
+ * how many (at most max). */
+size_t fw_memory_inputs(const char **ret, size_t max);
+
 /* The body of a learn or score, checked whole: F32 `keys` (n, heads, d_k), `values`
  * (n, heads, d_v); optional `beta` (n, heads), `log_g` (n, heads), `queries` (n, heads, d_k).
  * With one head the heads axis may be left out. FW_EINVAL names tensor, pair and head: shapes,

@@ -11,7 +11,7 @@
 
 #include "in.h"
 
-enum { FLOAT_DIMS = 3 };
+enum { FLOAT_DIMS = 4 };
 
 struct intake intake_of(const struct fw_facts *f)
 {
@@ -218,7 +218,7 @@ int batch_floats(struct batch *b, const char *name, const json_t *v, struct fw_e
     }
     if (ndim == 0 || count == 0 || count > IN_MAX_VALUES || json_is_array(at))
         return fw_fail_param(err, FW_EINVAL, "bad_shape", name,
-                             "%s must be nested arrays of numbers, none empty, at most 3 deep",
+                             "%s must be nested arrays of numbers, none empty, at most 4 deep",
                              name);
     t = add(b, name, FW_F32, count, NULL, err);
     if (!t)
@@ -229,17 +229,22 @@ int batch_floats(struct batch *b, const char *name, const json_t *v, struct fw_e
     return fill_row(v, t, 0, &out, err);
 }
 
-static const char *const stream_fields[] = { "text", "tokens", NULL };
-static const char *const learn_fields[] = {
-    "keys", "values", "beta", "log_g", "queries", NULL
-};
-static const char *const score_fields[] = { "keys", "values", "beta", "log_g", NULL };
-
-const char *const *batch_fields(const struct intake *in, bool queries)
+void batch_fields(const struct intake *in, bool queries, const char *names[BATCH_NAMES])
 {
-    if (!in->pairs)
-        return stream_fields;
-    return queries ? learn_fields : score_fields;
+    size_t n = 0;
+
+    if (!in->pairs) {
+        names[n++] = "text";
+        names[n++] = "tokens";
+    } else {
+        n = fw_engine_inputs(names, BATCH_NAMES - 1);
+    }
+    names[n] = NULL;
+    for (size_t i = 0; in->pairs && !queries && names[i]; i++)
+        if (strcmp(names[i], "queries") == 0) {
+            memmove(names + i, names + i + 1, (n - i) * sizeof names[0]);
+            break;
+        }
 }
 
 static int json_stream(struct batch *b, const struct intake *in, const json_t *root,
@@ -261,14 +266,15 @@ static int json_stream(struct batch *b, const struct intake *in, const json_t *r
 
 int batch_json(struct batch *b, const struct intake *in, const json_t *root, struct fw_err *err)
 {
-    const char *const *name;
-    const json_t *v;
+    const char *names[BATCH_NAMES];
 
     if (!in->pairs)
         return json_stream(b, in, root, err);
-    for (name = learn_fields; *name; name++) {
-        v = json_object_get(root, *name);
-        if (v && batch_floats(b, *name, v, err) < 0)
+    batch_fields(in, true, names);
+    for (size_t i = 0; names[i]; i++) {
+        const json_t *v = json_object_get(root, names[i]);
+
+        if (v && batch_floats(b, names[i], v, err) < 0)
             return -1;
     }
     return 0;

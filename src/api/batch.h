@@ -11,7 +11,7 @@
 #include "fastweight/engine.h"
 #include "fastweight/safetensors.h"
 
-enum { BATCH_TENSORS = 6 };
+enum { BATCH_TENSORS = 16, BATCH_NAMES = 64 };
 
 struct batch {
     struct fw_tensor item[BATCH_TENSORS];
@@ -30,9 +30,9 @@ struct intake intake_of(const struct fw_facts *f);
 
 void batch_done(struct batch *b); /* a zeroed one is fine */
 
-/* The fields a learn (or, without queries, a score) may have; the first is "text" for streams.
- */
-const char *const *batch_fields(const struct intake *in, bool queries);
+/* The fields a learn (or, without queries, a score) may have, and NULL; the first is "text" for
+ * streams. */
+void batch_fields(const struct intake *in, bool queries, const char *names[BATCH_NAMES]);
 /* All fields of a learn's or score's JSON object. */
 int batch_json(struct batch *b, const struct intake *in, const json_t *root,
                struct fw_err *err);
@@ -42,7 +42,7 @@ int batch_tokens(struct batch *b, const struct intake *in, const json_t *v, cons
 /* Raw bytes as "tokens"; borrows them. Events: u16 little-endian. */
 int batch_raw(struct batch *b, const struct intake *in, const void *data, size_t len,
               struct fw_err *err);
-/* Nested arrays of numbers, at most 3 deep, as an F32 tensor. */
+/* Nested arrays of numbers, at most 4 deep, as an F32 tensor. */
 int batch_floats(struct batch *b, const char *name, const json_t *v, struct fw_err *err);
 /* A safetensors file with tensors from the NULL-terminated list; integers become tokens, F64
  * becomes F32. */

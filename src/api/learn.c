@@ -18,8 +18,9 @@ enum { DETAIL_MAX = 65536 };
 static int read_body(struct op *op, struct fw_err *err)
 {
     const struct fw_buf *body = fw_http_body(op->call);
-    const char *const *fields = batch_fields(&op->intake, op->r.verb == FW_LEARN);
+    const char *fields[BATCH_NAMES];
 
+    batch_fields(&op->intake, op->r.verb == FW_LEARN, fields);
     switch (fw_http_media(op->call)) {
     case FW_HTTP_TEXT:
         if (!op->intake.bytes)

@@ -12,7 +12,7 @@ API_LIBS = src/libapi.a $(TENSOR_LIBS) $(JANSSON_LIBS) $(PNG_LIBS)
 UNIT_TESTS += src/api/batch_test src/api/heat_test src/api/in_test src/api/out_test \
 	src/api/status_test
 src_api_batch_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
-src_api_batch_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
+src_api_batch_test_LDADD = $(API_LIBS) $(ENGINE_LIBS) $(CHECK_LIBS)
 src_api_heat_test_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS)
 src_api_heat_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
 src_api_in_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
@@ -26,6 +26,6 @@ if FUZZ
 FUZZ_TARGETS += tests/fuzz_api
 tests_fuzz_api_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -I$(top_srcdir) \
 	-I$(top_srcdir)/src/api -I$(top_srcdir)/src/http
-tests_fuzz_api_LDADD = $(API_LIBS) src/libhttp.a $(BASE_LIBS) $(MHD_LIBS)
+tests_fuzz_api_LDADD = $(API_LIBS) src/libhttp.a $(ENGINE_LIBS) $(MHD_LIBS)
 tests_fuzz_api_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 endif

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fastweight/memory.h"
+
 static const struct fw_learner_kind *const kinds[] = { &fw_learner_stream,
                                                        &fw_learner_associative };
 
@@ -255,4 +257,9 @@ size_t fw_engine_models(const struct fw_engine *e, struct fw_model_facts *ret, s
         ret[i].config = rc->config;
     }
     return i;
+}
+
+size_t fw_engine_inputs(const char **ret, size_t max)
+{
+    return fw_memory_inputs(ret, max);
 }

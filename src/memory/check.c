@@ -191,34 +191,43 @@ static int unstable(const struct fw_memory *m, const struct fw_body *b, size_t b
                          step);
 }
 
+/* |phi(x)|^2; apart, since it alone needs rows of stack. */
+__attribute__((noinline)) static double mapped_squares(const struct fw_memory *m,
+                                                       const float *x)
+{
+    float phi[FW_MAX_DIM], normal[FW_MAX_DIM];
+
+    if (m->l2)
+        fw_l2(x, m->d_k, normal);
+    fw_map_apply(m, m->l2 ? normal : x, phi);
+    return fw_sum_squares(phi, m->rows);
+}
+
 /* Keys of length 1 are that up to rounding, which the bounds of state.c allow for. */
+static double key_squares(const struct fw_memory *m, const float *x)
+{
+    if (fw_map_is_unit(m))
+        return 1;
+    return fw_map_is_identity(m) ? fw_sum_squares(x, m->d_k) : mapped_squares(m, x);
+}
+
 int fw_check_step(const struct fw_memory *m, const struct fw_body *b, size_t beta,
                   struct fw_err *err)
 {
     const float *given = b->in[FW_IN_OWN + beta], *keys = b->in[FW_IN_KEYS];
-    bool unit = fw_map_is_unit(m), plain = fw_map_is_identity(m);
-    float k[FW_MAX_DIM], normal[FW_MAX_DIM];
 
     for (size_t row = 0; row < b->n * m->pairs * m->heads; row++) {
         double step = (double)(given ? given[row] : m->fallback[beta * m->widest]);
-        const float *x = keys + row * m->d_k;
 
-        if (!unit && m->l2) {
-            fw_l2(x, m->d_k, normal);
-            x = normal;
-        }
-        if (!unit && !plain) {
-            fw_map_apply(m, x, k);
-            x = k;
-        }
-        step *= unit ? 1 : fw_sum_squares(x, m->rows);
+        step *= key_squares(m, keys + row * m->d_k);
         if (!(step < 2))
             return unstable(m, b, beta, row, step, err);
     }
     return 0;
 }
 
-/* Every tensor is one of the first `limit` inputs, of one length n, whole and in range. */
+/* Every tensor is one the rule takes, `reads`: queries alone; of one length n, whole and in
+ * range. */
 static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in, bool reads,
                          size_t *ret_n, struct fw_err *err)
 {

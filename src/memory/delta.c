@@ -1,11 +1,14 @@
-/* delta.c - the delta rule and its gated form.
+/* delta.c - the delta rule, its gated form, and several steps per token.
  *
- *     delta:        S_t = S_{t-1} + k e',      e = beta (v - S_{t-1}'k)
- *     gated_delta:  S_t = g S_{t-1} + k e',    e = beta (v - g S_{t-1}'k),  g = exp(log_g)
+ *     delta:         S_t = S_{t-1} + k e',      e = beta (v - S_{t-1}'k)
+ *     gated_delta:   S_t = g S_{t-1} + k e',    e = beta (v - g S_{t-1}'k),  g = exp(log_g)
+ *     delta_product: one delta step for each of a token's pairs, in order; then the read
+ *     gated_delta_product: the same, S decayed once before the token's first step
  *
  * Sources: Schlag et al. 2102.11174 and Yang et al. 2406.06484; Gated DeltaNet 2412.06464,
- * which decays first and reads the decayed state. For beta |k|^2 < 2 the step never lengthens
- * S. The last pair stays pending (fastweight/kernel.h); g is exactly 1 for log_g = 0. */
+ * which decays first and reads the decayed state; DeltaProduct 2502.10297. For beta |k|^2 < 2
+ * no step lengthens S. The last pair stays pending (fastweight/kernel.h); g is exactly 1 for
+ * log_g = 0, and so are the decays between a token's steps. */
 #include "config.h"
 
 #include "families.h"
@@ -16,26 +19,48 @@
 enum { BETA, LOG_G };
 
 static const struct fw_input inputs[] = {
-    [BETA] = { "beta", FW_SCALAR, FW_CONFIG, 1, 0, FW_ELEMENT_MAX, "bad_beta" },
+    [BETA] = { "beta", FW_SCALAR, FW_CONFIG | FW_EACH, 1, 0, FW_ELEMENT_MAX, "bad_beta" },
     [LOG_G] = { "log_g", FW_SCALAR, 0, 0, -FW_ELEMENT_MAX, 0, "bad_gate" },
 };
+
+/* Rows [at, at + n) of a span's pairs; q: with this token's read. */
+static void steps(struct fw_head *h, struct fw_pairs p, size_t at, size_t n, const float *q,
+                  float *o)
+{
+    p.n = n;
+    p.k += at * p.k_stride;
+    p.v += at * p.v_stride;
+    p.beta += at;
+    p.g = p.g ? p.g + at : NULL;
+    p.err += at * h->d_v;
+    p.q = q;
+    p.o = o;
+    if (n)
+        fw_num_kernels()->delta(h, &p);
+}
 
 static void learn(const struct fw_memory *m, void *block, size_t head, const struct fw_span *s)
 {
     struct fw_head h = fw_memory_head(m, block, head);
     bool gated = m->rule->input_count > LOG_G && s->in[LOG_G].stride;
+    size_t each = m->pairs, n = s->n * each;
     float beta[FW_SPAN], g[FW_SPAN];
-    struct fw_pairs p = { s->n,        s->k.x,      s->v.x, s->q.x,           s->k.stride,
+    struct fw_pairs p = { n,           s->k.x,      s->v.x, s->q.x,           s->k.stride,
                           s->v.stride, s->q.stride, beta,   gated ? g : NULL, s->err,
                           s->o,        s->o_stride };
 
-    for (size_t t = 0; t < s->n; t++)
-        beta[t] = s->in[BETA].x[t * s->in[BETA].stride];
-    for (size_t t = 0; gated && t < s->n; t++)
-        g[t] = fw_expf(s->in[LOG_G].x[t * s->in[LOG_G].stride]);
+    for (size_t i = 0; i < n; i++)
+        beta[i] = s->in[BETA].x[i * s->in[BETA].stride];
+    for (size_t i = 0; gated && i < n; i++)
+        g[i] = i % each ? 1 : fw_expf(s->in[LOG_G].x[i / each * s->in[LOG_G].stride]);
     if (gated)
         fw_memory_add_gates(m, block, head, s->in[LOG_G], s->n);
-    fw_num_kernels()->delta(&h, &p);
+    if (each == 1 || !s->q.x)
+        fw_num_kernels()->delta(&h, &p);
+    for (size_t t = 0; each > 1 && s->q.x && t < s->n; t++) {
+        steps(&h, p, t * each, each - 1, NULL, NULL);
+        steps(&h, p, t * each + each - 1, 1, s->q.x + t * s->q.stride, s->o + t * s->o_stride);
+    }
     fw_memory_set_valid(m, block, head, h.valid);
 }
 
@@ -52,13 +77,19 @@ static int check(const struct fw_memory *m, const struct fw_body *b, struct fw_e
     return fw_check_step(m, b, BETA, err);
 }
 
-#define ABOUT(retention_)                                                                      \
-    .memory = "matrix", .objective = "squared error", .retention = (retention_),               \
-    .optimiser = "one gradient step", .horizon = "one pair",                                   \
-    .traits = FW_MATRIX | FW_PENDING | FW_DELTA_STEP, .inputs = inputs, .learn = learn,        \
-    .read = read_head, .check = check
+#define DELTA(name_, retention_, steps_, inputs_, traits_)                                     \
+    {                                                                                          \
+        .name = (name_), .memory = "matrix", .objective = "squared error",                     \
+        .retention = (retention_), .optimiser = (steps_), .horizon = "one pair",               \
+        .traits = FW_MATRIX | FW_PENDING | FW_DELTA_STEP | (traits_), .inputs = inputs,        \
+        .input_count = (inputs_), .learn = learn, .read = read_head, .check = check            \
+    }
 
-const struct fw_rule fw_rule_delta = { .name = "delta", ABOUT("none"), .input_count = 1 };
-const struct fw_rule fw_rule_gated_delta = { .name = "gated_delta",
-                                             ABOUT("decay per head"),
-                                             .input_count = 2 };
+const struct fw_rule fw_rule_delta = DELTA("delta", "none", "one gradient step", 1, 0);
+const struct fw_rule fw_rule_gated_delta =
+    DELTA("gated_delta", "decay per head", "one gradient step", 2, 0);
+const struct fw_rule fw_rule_delta_product =
+    DELTA("delta_product", "none", "a gradient step for each pair of a token", 1, FW_MULTI);
+const struct fw_rule fw_rule_gated_delta_product =
+    DELTA("gated_delta_product", "decay per head", "a gradient step for each pair of a token",
+          2, FW_MULTI);

@@ -4,6 +4,17 @@
 
 #include "rule.h"
 
-extern const struct fw_rule fw_rule_delta, fw_rule_gated_delta; /* delta.c */
+/* delta.c */
+extern const struct fw_rule fw_rule_delta, fw_rule_gated_delta, fw_rule_delta_product,
+    fw_rule_gated_delta_product;
+/* linear.c */
+extern const struct fw_rule fw_rule_linear, fw_rule_linear_norm, fw_rule_retention, fw_rule_gla;
+/* mamba2.c */
+extern const struct fw_rule fw_rule_mamba2;
+/* erase.c */
+extern const struct fw_rule fw_rule_kda, fw_rule_comba, fw_rule_wkv7, fw_rule_dplr,
+    fw_rule_iplr;
+/* longhorn.c */
+extern const struct fw_rule fw_rule_longhorn;
 
 #endif

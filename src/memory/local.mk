@@ -1,9 +1,10 @@
 noinst_LIBRARIES += src/libmemory.a
 LIBFASTWEIGHT += src/libmemory.a
-src_libmemory_a_SOURCES = src/memory/check.c src/memory/delta.c src/memory/feature.c \
+src_libmemory_a_SOURCES = src/memory/check.c src/memory/core.c src/memory/delta.c src/memory/erase.c \
+	src/memory/feature.c src/memory/linear.c src/memory/longhorn.c src/memory/mamba2.c \
 	src/memory/inspect.c src/memory/keys.c src/memory/loops.c src/memory/memory.c \
 	src/memory/plan.c src/memory/rule.c src/memory/state.c \
-	src/memory/families.h src/memory/inside.h src/memory/loops.h src/memory/rule.h \
+	src/memory/core.h src/memory/families.h src/memory/inside.h src/memory/loops.h src/memory/rule.h \
 	src/memory/span.h
 if HAVE_V3
 MEMORY_V3 = src/libmemory_v3.a

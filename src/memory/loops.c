@@ -75,17 +75,56 @@ static void clamp(float *x, size_t n, float limit)
 
 static void sweep(struct fw_head *h, const float *decay, const float *r, float *p)
 {
-    memset(p, 0, h->d_v * sizeof *p);
-    for (size_t i = 0; i < h->d_k; i++) {
-        float *S = h->S + i * h->d_v;
+    size_t n = h->d_v;
 
-        if (h->valid)
-            axpy(h->k[i], h->e, S, h->d_v);
-        if (decay)
-            scale(decay[i], S, h->d_v);
-        axpy(r[i], S, p, h->d_v);
+    memset(p, 0, n * sizeof *p);
+    for (size_t i = 0; i < h->d_k; i++) {
+        float *S = h->S + i * n, d = decay ? decay[i] : 1;
+
+        for (size_t j = 0; j < n && h->valid; j++) {
+            S[j] = d * __builtin_fmaf(h->k[i], h->e[j], S[j]);
+            p[j] = __builtin_fmaf(r[i], S[j], p[j]);
+        }
+        for (size_t j = 0; j < n && !h->valid; j++) {
+            S[j] *= d;
+            p[j] = __builtin_fmaf(r[i], S[j], p[j]);
+        }
     }
 }
 
-const struct fw_loops FW_AT(fw_loops) = { apply, apply_rows, outer, scale_rows, product,
-                                          axpy,  scale,      dot,   clamp,      sweep };
+static void erase_write(float *A, const struct fw_erase *e)
+{
+    for (size_t i = 0; i < e->rows; i++, A += e->cols) {
+        float d = e->d ? e->d[i] : 1, b = e->b[i], k = e->k[i];
+
+        for (size_t j = 0; j < e->cols; j++)
+            A[j] = __builtin_fmaf(k, e->v[j], __builtin_fmaf(b, e->p[j], d * A[j]));
+        clamp(A, e->cols, e->limit);
+    }
+}
+
+static void diagonal(float *A, size_t rows, size_t cols, const float *k, const float *c,
+                     const float *u)
+{
+    for (size_t i = 0; i < rows; i++, A += cols) {
+        float kk = -(k[i] * k[i]);
+
+        for (size_t j = 0; j < cols; j++)
+            A[j] = __builtin_fmaf(k[i], u[j], __builtin_fmaf(c[j], kk, 1) * A[j]);
+    }
+}
+
+const struct fw_loops FW_AT(fw_loops) = {
+    .apply = apply,
+    .apply_rows = apply_rows,
+    .outer = outer,
+    .scale_rows = scale_rows,
+    .product = product,
+    .axpy = axpy,
+    .scale = scale,
+    .dot = dot,
+    .clamp = clamp,
+    .sweep = sweep,
+    .erase_write = erase_write,
+    .diagonal = diagonal,
+};

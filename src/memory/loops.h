@@ -10,6 +10,13 @@
 #include "fastweight/kernel.h"
 #include "fastweight/level.h"
 
+struct fw_erase {
+    size_t rows, cols;
+    const float *d, *b, *k; /* (rows,) */
+    const float *p, *v;     /* (cols,) */
+    float limit;
+};
+
 struct fw_loops {
     /* y_j = sum_i x_i A_ij, i in order, from 0. */
     void (*apply)(const float *A, size_t rows, size_t cols, const float *x, float *y);
@@ -32,6 +39,12 @@ struct fw_loops {
     /* One pass over h->S: folds the pending pair, multiplies row i by decay_i (NULL: none), and
      * p_j = sum_i r_i S_ij. The caller writes the new pending pair. */
     void (*sweep)(struct fw_head *h, const float *decay, const float *r, float *p);
+    /* A_ij = d_i A_ij + b_i p_j + k_i v_j, two fma in that order, then cut into
+     * [-limit, limit]; d NULL: no decay. */
+    void (*erase_write)(float *A, const struct fw_erase *e);
+    /* A_ij = fma(k_i, u_j, (1 - c_j k_i^2) A_ij), (1 - c k^2) one fma. */
+    void (*diagonal)(float *A, size_t rows, size_t cols, const float *k, const float *c,
+                     const float *u);
 };
 
 extern const struct fw_loops fw_loops_base;

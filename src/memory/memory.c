@@ -44,12 +44,22 @@ static bool is_small(const struct fw_memory *m, size_t n)
     return n <= SMALL && n * m->pairs * widest(m) <= SMALL;
 }
 
+/* phi of one key or query; apart, since it alone needs a row of stack. */
+__attribute__((noinline)) static void map_row(const struct fw_memory *m, const float *x,
+                                              float *y)
+{
+    float normal[FW_MAX_DIM];
+
+    if (m->l2)
+        fw_l2(x, m->d_k, normal);
+    fw_map_apply(m, m->l2 ? normal : x, y);
+}
+
 /* Keys or queries as the rule wants them; as they are when nothing is to be done. */
 static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_t n,
                               float scale, float *own)
 {
     bool plain = fw_map_is_identity(m);
-    float normal[FW_MAX_DIM];
 
     if (!r.x || (plain && !m->l2 && scale == 1))
         return r;
@@ -57,12 +67,12 @@ static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_
         const float *x = r.x + t * r.stride;
         float *y = own + t * m->rows;
 
-        if (m->l2) {
-            fw_l2(x, m->d_k, plain ? y : normal);
-            x = plain ? y : normal;
-        }
-        if (x != y)
-            fw_map_apply(m, x, y);
+        if (!plain)
+            map_row(m, x, y);
+        else if (m->l2)
+            fw_l2(x, m->d_k, y);
+        else
+            memcpy(y, x, m->d_k * sizeof *y);
         for (size_t i = 0; scale != 1 && i < m->rows; i++)
             y[i] *= scale;
     }

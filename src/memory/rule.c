@@ -10,9 +10,10 @@
 #include "loops.h"
 
 const struct fw_rule *const fw_rules[] = {
-    &fw_rule_delta,
-    &fw_rule_gated_delta,
-    NULL,
+    &fw_rule_linear, &fw_rule_linear_norm, &fw_rule_retention,     &fw_rule_gla,
+    &fw_rule_mamba2, &fw_rule_delta,       &fw_rule_gated_delta,   &fw_rule_kda,
+    &fw_rule_comba,  &fw_rule_longhorn,    &fw_rule_delta_product, &fw_rule_gated_delta_product,
+    &fw_rule_wkv7,   &fw_rule_dplr,        &fw_rule_iplr,          NULL,
 };
 
 const struct fw_rule *fw_rule_find(const char *name)
@@ -30,4 +31,26 @@ const struct fw_loops *fw_loops(void)
         return &fw_loops_v3;
 #endif
     return &fw_loops_base;
+}
+
+static size_t add_name(const char *name, const char **ret, size_t n, size_t max)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(ret[i], name) == 0)
+            return n;
+    if (n < max)
+        ret[n++] = name;
+    return n;
+}
+
+size_t fw_memory_inputs(const char **ret, size_t max)
+{
+    size_t n = add_name("keys", ret, 0, max);
+
+    n = add_name("values", ret, n, max);
+    n = add_name("queries", ret, n, max);
+    for (size_t i = 0; fw_rules[i]; i++)
+        for (size_t j = 0; j < fw_rules[i]->input_count; j++)
+            n = add_name(fw_rules[i]->inputs[j].name, ret, n, max);
+    return n;
 }

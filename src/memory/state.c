@@ -93,7 +93,10 @@ void fw_memory_head_state(const struct fw_memory *m, const void *block, size_t h
     if (m->at_S == FW_NOWHERE)
         return;
     h = fw_memory_head(m, block, head);
-    fw_num_kernels()->fold(&h, out);
+    if (h.k)
+        fw_num_kernels()->fold(&h, out);
+    else
+        memcpy(out, h.S, m->rows * m->d_v * sizeof *out);
 }
 
 void fw_memory_state(const struct fw_memory *m, const void *block, float *ret)

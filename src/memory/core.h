@@ -1,0 +1,34 @@
+/* core.h - the step that the matrix rules share: decay, look, write, read.
+ *
+ * A head's S may have a pending pair or not (fw_head.k NULL). Families call these in that order
+ * for every pair; what e is, and which key reads, is theirs to say. */
+#ifndef CORE_H
+#define CORE_H
+
+#include "rule.h"
+
+static inline const float *fw_row(struct fw_rows r, size_t t)
+{
+    return r.x + t * r.stride;
+}
+
+/* Folds the pending pair, decays rows by `decay` (NULL: none), err = v - S'k. */
+void fw_core_look(struct fw_head *h, const float *decay, const float *k, const float *v,
+                  float *err);
+/* The new pending pair: k and scale x. */
+void fw_core_write(struct fw_head *h, const float *k, float scale, const float *x);
+/* Token t's read, when the span has queries. */
+void fw_core_read(const struct fw_head *h, const struct fw_span *s, size_t t);
+/* fw_rule.read of every rule whose memory is S'q. */
+void fw_core_read_head(const struct fw_memory *m, const void *block, size_t head,
+                       const struct fw_reads *r);
+
+/* log(1 + exp(x)) and 1 / (1 + exp(-x)), in double, rounded once. */
+float fw_softplus(float x);
+float fw_sigmoid(float x);
+/* o_j = (o_j + D_j x_j) silu(z_j): the output of the state-space layers. D and z may be absent
+ * (stride 0); D has one number per head (d_stride 0) or per channel (1). */
+void fw_core_output(float *o, size_t n, const float *D, size_t d_stride, const float *x,
+                    const float *z);
+
+#endif
