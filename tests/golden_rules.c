@@ -30,7 +30,7 @@ const struct golden_rule golden_rules[] = {
       .config = "mamba2",
       .fixed = { { "form", "step" } },
       .inputs = { SSM,
-                  { "dt_raw", "dt" },
+                  { "dt_raw", "dt_raw" },
                   { "dt_bias", "dt_bias" },
                   { "D", "D" },
                   { "z", "z" } },

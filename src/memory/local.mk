@@ -17,11 +17,14 @@ endif
 fwinclude_HEADERS += include/fastweight/memory.h
 MEMORY_LIBS = src/libmemory.a $(MEMORY_V3) $(TENSOR_LIBS) $(NUM_LIBS)
 
-noinst_HEADERS += src/memory/memory_testing.h
+noinst_HEADERS += src/memory/memory_testing.h src/memory/rules_testing.h
 UNIT_TESTS += src/memory/check_test src/memory/inspect_test src/memory/memory_test \
-	src/memory/plan_test src/memory/state_test
+	src/memory/plan_test src/memory/rules_hostile_test \
+	src/memory/rules_test src/memory/state_test
 src_memory_check_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_inspect_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_memory_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_plan_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_state_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_rules_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_rules_hostile_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

@@ -1,8 +1,8 @@
 /* mamba2.c - the state-space duality of Mamba-2 (Dao and Gu 2405.21060), as a memory.
  *
  *     S_t = exp(dt A) S_{t-1} + k (dt v)',   m(q) = S'q
- *     form ssd:   dt as given (>= 0)
- *     form step:  dt := softplus(dt + dt_bias); what is read beside a pair is
+ *     form ssd:   dt as given
+ *     form step:  dt = softplus(dt_raw + dt_bias); what is read beside a pair is
  *                 (S_t'q + D v) silu(z), D and z being that pair's; a recall has neither
  *
  * k, v, q are B, x, C of the paper. A, dt_bias and D are constants of a layer there; here they
@@ -17,11 +17,12 @@
 #include "core.h"
 #include "fastweight/fmath.h"
 
-enum { DT, A, DT_BIAS, D, Z, INPUTS };
+enum { DT, A, DT_RAW, DT_BIAS, D, Z, INPUTS };
 
 static const struct fw_input inputs[INPUTS] = {
-    [DT] = { "dt", FW_SCALAR, FW_REQUIRED, 0, -1e3f, 1e3f, "bad_dt" },
+    [DT] = { "dt", FW_SCALAR, FW_REQUIRED, 0, 0, 1e3f, "bad_dt" },
     [A] = { "A", FW_SCALAR, FW_CONFIG, -1, -FW_ELEMENT_MAX, 0, "bad_gate" },
+    [DT_RAW] = { "dt_raw", FW_SCALAR, FW_REQUIRED, 0, -1e3f, 1e3f, "bad_dt" },
     [DT_BIAS] = { "dt_bias", FW_SCALAR, 0, 0, -1e3f, 1e3f, "bad_dt" },
     [D] = { "D", FW_SCALAR, 0, 0, -FW_ELEMENT_MAX, FW_ELEMENT_MAX, "" },
     [Z] = { "z", FW_D_V, 0, 0, -1e3f, 1e3f, "bad_gate" },
@@ -49,9 +50,10 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
 
     for (size_t t = 0; t < s->n; t++) {
         const float *k = fw_row(s->k, t), *v = fw_row(s->v, t);
-        float dt = scalar(s, DT, t), log_g, g;
+        float dt, log_g, g;
 
-        dt = is_step(m) ? fw_softplus(dt + scalar(s, DT_BIAS, t)) : dt;
+        dt = is_step(m) ? fw_softplus(scalar(s, DT_RAW, t) + scalar(s, DT_BIAS, t))
+                        : scalar(s, DT, t);
         log_g = dt * scalar(s, A, t);
         g = fw_expf(log_g);
         *sum += (double)log_g;
@@ -79,20 +81,7 @@ static int plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err)
     if (fw_config_word(c, "form", forms, &form, err) < 0)
         return -1;
     own->step = form == 1;
-    if (!own->step)
-        m->takes = 1u << DT | 1u << A;
-    return 0;
-}
-
-static int check(const struct fw_memory *m, const struct fw_body *b, struct fw_err *err)
-{
-    const float *dt = b->in[FW_IN_OWN + DT];
-
-    for (size_t row = 0; !is_step(m) && row < b->n * m->heads; row++)
-        if (dt[row] < 0)
-            return fw_fail_param(err, FW_EINVAL, "bad_dt", "dt",
-                                 "dt of pair %zu, head %zu is below 0 (%g)", row / m->heads,
-                                 row % m->heads, (double)dt[row]);
+    m->takes = own->step ? ~(1u << DT) : 1u << DT | 1u << A;
     return 0;
 }
 
@@ -107,5 +96,4 @@ const struct fw_rule fw_rule_mamba2 = { .name = "mamba2",
                                         .input_count = INPUTS,
                                         .learn = learn,
                                         .read = fw_core_read_head,
-                                        .plan = plan,
-                                        .check = check };
+                                        .plan = plan };
