@@ -68,8 +68,7 @@ static void learn_kda(const struct fw_memory *m, void *block, size_t head,
         const float *k = fw_row(s->k, t), *g = fw_row(s->in[LOG_G], t);
         float *err = s->err + t * m->d_v;
 
-        for (size_t i = 0; i < m->rows; i++)
-            d[i] = fw_expf(g[i]);
+        fw_loops()->exp(g, d, m->rows);
         fw_core_look(&h, d, k, fw_row(s->v, t), err);
         fw_core_write(&h, k, *fw_row(s->in[BETA], t), err);
         fw_core_read(&h, s, t);
@@ -127,14 +126,14 @@ static const float *decay_of(const struct fw_memory *m, void *block, size_t head
 
     if (m->rule->input_count <= DECAY || !in->stride)
         return NULL;
-    for (size_t i = 0; i < m->rows; i++) {
-        float x = in->x[t * in->stride + i];
-
-        d[i] = m->rule->inputs == wkv7_inputs ? -fw_expf(x) : x;
+    if (m->rule->inputs == wkv7_inputs) {
+        fw_loops()->exp(in->x + t * in->stride, d, m->rows);
+        fw_loops()->scale(-1, d, m->rows);
+    } else {
+        memcpy(d, in->x + t * in->stride, m->rows * sizeof *d);
     }
     fw_memory_add_gates(m, block, head, log_g, 1);
-    for (size_t i = 0; i < m->rows; i++)
-        d[i] = fw_expf(d[i]);
+    fw_loops()->exp(d, d, m->rows);
     return d;
 }
 

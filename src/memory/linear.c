@@ -53,8 +53,7 @@ static const float *decay_of(const struct fw_memory *m, size_t head, const struc
     if (m->rule->input_count == 0)
         return NULL;
     if (m->rule->traits & FW_CHANNELS) {
-        for (size_t i = 0; i < m->rows; i++)
-            d[i] = fw_expf(g->x[t * g->stride + i]);
+        fw_loops()->exp(g->x + t * g->stride, d, m->rows);
         return d;
     }
     one = g->stride ? fw_expf(g->x[t * g->stride]) : fixed_decay(head);

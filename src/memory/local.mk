@@ -18,7 +18,8 @@ fwinclude_HEADERS += include/fastweight/memory.h
 MEMORY_LIBS = src/libmemory.a $(MEMORY_V3) $(TENSOR_LIBS) $(NUM_LIBS)
 
 noinst_HEADERS += src/memory/memory_testing.h src/memory/rules_testing.h
-UNIT_TESTS += src/memory/check_test src/memory/inspect_test src/memory/memory_test \
+UNIT_TESTS += src/memory/check_test src/memory/feature_test src/memory/gradient_test \
+	src/memory/inspect_test src/memory/loops_test src/memory/memory_test \
 	src/memory/plan_test src/memory/rules_hostile_test \
 	src/memory/rules_test src/memory/state_test
 src_memory_check_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
@@ -28,3 +29,6 @@ src_memory_plan_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_state_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_rules_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_rules_hostile_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_feature_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_gradient_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_loops_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

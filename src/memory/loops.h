@@ -45,6 +45,8 @@ struct fw_loops {
     /* A_ij = fma(k_i, u_j, (1 - c_j k_i^2) A_ij), (1 - c k^2) one fma. */
     void (*diagonal)(float *A, size_t rows, size_t cols, const float *k, const float *c,
                      const float *u);
+    /* y_i = fw_expf(x_i); y may be x. */
+    void (*exp)(const float *x, float *y, size_t n);
 };
 
 extern const struct fw_loops fw_loops_base;
