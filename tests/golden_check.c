@@ -370,6 +370,15 @@ static enum verdict set_initial_states(struct test *t)
     return OK;
 }
 
+/* Is it stored as (rows, H, ...), where a block has (H, rows, ...)? */
+static bool has_heads_second(const struct test *t, const char *tensor)
+{
+    const char *layout = json_string_value(json_object_get(facts_of(t, tensor), "layout"));
+    const char *comma = layout ? strchr(layout, ',') : NULL;
+
+    return comma && comma[1] == 'H' && (comma[2] == 0 || strchr(", (", comma[2]));
+}
+
 /* Raises t->error to the largest difference. */
 static enum verdict compare(struct test *t, const struct fw_tensor *want, const float *got,
                             size_t count)
@@ -387,6 +396,30 @@ static enum verdict compare(struct test *t, const struct fw_tensor *want, const 
     return OK;
 }
 
+/* A field (H, rows, inner) of the block with a tensor (rows, H, inner). */
+static enum verdict compare_turned(struct test *t, const struct fw_tensor *want,
+                                   const struct fw_field *f)
+{
+    const float *x = (const float *)(const void *)((const char *)t->block + f->offset);
+    size_t count = f->bytes / sizeof(float), rows = (size_t)want->shape[0], inner;
+    float *turned;
+    enum verdict v;
+
+    if (count == 0 || want->bytes != count * sizeof(double))
+        return fail(t, FAIL, "another shape", want->name);
+    inner = count / rows / t->heads;
+    turned = malloc(count * sizeof *turned);
+    if (!turned)
+        return fail(t, FAIL, "out of memory", NULL);
+    for (size_t row = 0; row < rows; row++)
+        for (size_t h = 0; h < t->heads; h++)
+            memcpy(turned + (row * t->heads + h) * inner, x + (h * rows + row) * inner,
+                   inner * sizeof *x);
+    v = compare(t, want, turned, count);
+    free(turned);
+    return v;
+}
+
 /* One field of the block, S with the pending pair folded in, as the daemon shows it. */
 static enum verdict compare_state(struct test *t, const struct fw_tensor *want,
                                   const char *name)
@@ -396,6 +429,10 @@ static enum verdict compare_state(struct test *t, const struct fw_tensor *want,
     float *state, *turned;
     enum verdict v;
 
+    if (!f && want->bytes == 0) /* a window of one pair keeps nothing */
+        return OK;
+    if (f && has_heads_second(t, want->name))
+        return compare_turned(t, want, f);
     if (strcmp(name, "S") != 0)
         return f ? compare(t, want, (const float *)(void *)((char *)t->block + f->offset),
                            f->bytes / sizeof(float))

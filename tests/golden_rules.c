@@ -13,6 +13,15 @@
         "A", "A"                                                                               \
     }
 
+#define WINDOW                                                                                 \
+    { "final_window_k", "window_k" }, { "final_window_v", "window_v" },                        \
+    {                                                                                          \
+        "final_window_u", "window_u"                                                           \
+    }
+#define COVARIANCES                                                                            \
+    .initial = { { "initial_h_kk", "H_kk" }, { "initial_h_kv", "H_kv" } },                     \
+    .final = { { "final_h_kk", "H_kk" }, { "final_h_kv", "H_kv" } }
+
 const struct golden_rule golden_rules[] = {
     { .json = "linear_attention",
       .config = "linear_norm",
@@ -66,5 +75,33 @@ const struct golden_rule golden_rules[] = {
       .fixed = { { "feature_map", "dpfp" } },
       .fields = { { "nu", "nu" } },
       STATE },
+    { .json = "omega",
+      .config = "omega",
+      .fields = { { "window", "window" } },
+      .inputs = { { "u", "u" }, { "alpha", "alpha" }, { "eta", "eta" } },
+      .initial = { { "initial_state", "S" } },
+      .final = { { "final_state", "S" }, WINDOW } },
+    { .json = "omega_momentum_muon",
+      .config = "omega_muon",
+      .fields = { { "window", "window" } },
+      .inputs = { { "u", "u" }, { "theta", "theta" }, { "alpha", "alpha" }, { "eta", "eta" } },
+      .initial = { { "initial_state", "S" }, { "initial_momentum", "momentum" } },
+      .final = { { "final_state", "S" }, { "final_momentum", "momentum" }, WINDOW } },
+    { .json = "momentum",
+      .config = "momentum",
+      .inputs = { { "eta", "eta" }, { "theta", "theta" }, { "alpha", "alpha" } },
+      .initial = { { "initial_state", "S" }, { "initial_momentum", "momentum" } },
+      .final = { { "final_state", "S" }, { "final_momentum", "momentum" } } },
+    { .json = "huber",
+      .config = "huber",
+      .inputs = { { "alpha", "alpha" }, { "eta", "eta" }, { "delta", "delta" } },
+      STATE },
+    { .json = "mesa_exact", .config = "mesa", .inputs = { { "lamb", "lambda" } }, COVARIANCES },
+    { .json = "mesa_cg",
+      .config = "mesa",
+      .fixed = { { "solver", "cg" } },
+      .fields = { { "cg_iterations", "cg_iterations" } },
+      .inputs = { { "lamb", "lambda" } },
+      COVARIANCES },
     { .json = NULL },
 };

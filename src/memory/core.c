@@ -9,6 +9,14 @@
 #include "fastweight/num.h"
 #include "loops.h"
 
+void fw_note_factor(const struct fw_memory *m, void *block, size_t head, float factor)
+{
+    double *sum = (double *)fw_memory_at(block, m->at_log_g) + head;
+
+    if (factor != 1)
+        *sum += factor > 0 ? fw_log((double)factor) : -1e6;
+}
+
 void fw_core_look(struct fw_head *h, const float *decay, const float *k, const float *v,
                   float *err)
 {

@@ -12,6 +12,14 @@ static inline const float *fw_row(struct fw_rows r, size_t t)
     return r.x + t * r.stride;
 }
 
+/* A scalar input of token t. */
+static inline float fw_scalar(const struct fw_span *s, size_t in, size_t t)
+{
+    return *fw_row(s->in[in], t);
+}
+
+/* log_g_sum of a head whose S is multiplied by `factor` in [0, 1]; 0 counts as exp(-1e6). */
+void fw_note_factor(const struct fw_memory *m, void *block, size_t head, float factor);
 /* Folds the pending pair, decays rows by `decay` (NULL: none), err = v - S'k. */
 void fw_core_look(struct fw_head *h, const float *decay, const float *k, const float *v,
                   float *err);

@@ -16,5 +16,8 @@ extern const struct fw_rule fw_rule_kda, fw_rule_comba, fw_rule_wkv7, fw_rule_dp
     fw_rule_iplr;
 /* longhorn.c */
 extern const struct fw_rule fw_rule_longhorn;
+/* omega.c, omega_muon.c, momentum.c, huber.c, mesa.c */
+extern const struct fw_rule fw_rule_omega, fw_rule_omega_muon, fw_rule_momentum, fw_rule_huber,
+    fw_rule_mesa;
 
 #endif

@@ -156,6 +156,7 @@ static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
         s.o = l->values + ((at - l->from) * m->heads + head) * m->d_v;
         s.o_stride = m->heads * m->d_v;
     }
+    s.err_from = l->residual ? 0 : n - 1;
     m->rule->learn(m, l->block, head, &s);
     note_residuals(l, at, n, head);
     note_last(l, &s, head);

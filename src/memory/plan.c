@@ -79,7 +79,7 @@ static int read_fallbacks(struct fw_memory *m, struct fw_config *c, struct fw_er
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a plan");
     for (size_t i = 0; i < r->input_count; i++) {
         const struct fw_input *in = &r->inputs[i];
-        double x = (double)in->fallback;
+        double x = in->fallback;
 
         if (in->flags & FW_CONFIG && m->takes >> i & 1 &&
             fw_config_number(c, in->name, (double)in->min, (double)in->max, &x, err) < 0)

@@ -8,12 +8,17 @@
 #include "families.h"
 #include "fastweight/num.h"
 #include "loops.h"
+#include "solve.h"
+#include "steps.h"
 
 const struct fw_rule *const fw_rules[] = {
-    &fw_rule_linear, &fw_rule_linear_norm, &fw_rule_retention,     &fw_rule_gla,
-    &fw_rule_mamba2, &fw_rule_delta,       &fw_rule_gated_delta,   &fw_rule_kda,
-    &fw_rule_comba,  &fw_rule_longhorn,    &fw_rule_delta_product, &fw_rule_gated_delta_product,
-    &fw_rule_wkv7,   &fw_rule_dplr,        &fw_rule_iplr,          NULL,
+    &fw_rule_linear,      &fw_rule_linear_norm,   &fw_rule_retention,
+    &fw_rule_gla,         &fw_rule_mamba2,        &fw_rule_delta,
+    &fw_rule_gated_delta, &fw_rule_kda,           &fw_rule_comba,
+    &fw_rule_longhorn,    &fw_rule_delta_product, &fw_rule_gated_delta_product,
+    &fw_rule_wkv7,        &fw_rule_dplr,          &fw_rule_iplr,
+    &fw_rule_omega,       &fw_rule_omega_muon,    &fw_rule_momentum,
+    &fw_rule_huber,       &fw_rule_mesa,          NULL,
 };
 
 const struct fw_rule *fw_rule_find(const char *name)
@@ -31,6 +36,24 @@ const struct fw_loops *fw_loops(void)
         return &fw_loops_v3;
 #endif
     return &fw_loops_base;
+}
+
+const struct fw_steps *fw_steps(void)
+{
+#ifdef HAVE_V3
+    if (fw_num_level() == FW_LEVEL_X86_64_V3)
+        return &fw_steps_v3;
+#endif
+    return &fw_steps_base;
+}
+
+const struct fw_solvers *fw_solvers(void)
+{
+#ifdef HAVE_V3
+    if (fw_num_level() == FW_LEVEL_X86_64_V3)
+        return &fw_solvers_v3;
+#endif
+    return &fw_solvers_base;
 }
 
 static size_t add_name(const char *name, const char **ret, size_t n, size_t max)

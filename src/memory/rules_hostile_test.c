@@ -17,11 +17,12 @@ static float hostile_element(const struct fw_input *in, uint64_t *seed)
         return gates[pick] >= in->min ? gates[pick] : in->min;
     return pick == 0   ? in->min
            : pick == 1 ? in->max
-           : pick == 2 ? in->fallback
+           : pick == 2 ? (float)in->fallback
                        : many_value(in, seed);
 }
 
-/* Keys of one kind, all else at the edges of its range. beta goes as far as its check allows.
+/* Keys of one kind, all else at the edges of its range, steps as far as their check
+ * allows.
  */
 static void hostile(struct many *b, const struct fw_memory *m, int kind, uint64_t *seed)
 {
@@ -49,7 +50,8 @@ static void hostile(struct many *b, const struct fw_memory *m, int kind, uint64_
 static void tame_steps(struct many *b, const struct fw_memory *m)
 {
     for (size_t i = 3; i < b->in.count; i++)
-        for (size_t row = 0; strcmp(b->input[i]->name, "beta") == 0 && row < many_count(b, i);
+        for (size_t row = 0;
+             strcmp(b->input[i]->name, many_step(m->rule)) == 0 && row < many_count(b, i);
              row++) {
             const float *k = b->data[0] + row * m->d_k;
             float kk = 0, beta;
@@ -75,8 +77,7 @@ START_TEST(a_hundred_thousand_hostile_tokens_stay_finite)
     values = malloc(BATCH * r.m->heads * r.m->d_v * sizeof *values);
     for (int round = 0; round < 100; round++) {
         hostile(&r.b, r.m, round / 25, &seed);
-        if (r.m->rule->traits & FW_DELTA_STEP)
-            tame_steps(&r.b, r.m);
+        tame_steps(&r.b, r.m);
         if (fw_memory_check(r.m, &r.b.in, &n, NULL) < 0) { /* refused whole: a sane one */
             free_many(&r.b);
             make_many(&r.b, r.m, BATCH, true, seed);

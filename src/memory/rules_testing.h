@@ -67,6 +67,16 @@ static inline float many_value(const struct fw_input *in, uint64_t *seed)
     return lo + (hi - lo) * (0.5f + 0.5f * next_float(seed));
 }
 
+/* The input whose product with |k|^2 must stay below 2, or NULL. */
+static inline const char *many_step(const struct fw_rule *r)
+{
+    if (r->traits & FW_DELTA_STEP)
+        return "beta";
+    if (strcmp(r->name, "momentum") == 0)
+        return "theta";
+    return strcmp(r->name, "omega") == 0 || strcmp(r->name, "huber") == 0 ? "eta" : "";
+}
+
 /* n random admissible tokens: |k| < 1, all else in [-1, 1] and in its range. keys come first,
  * then values, then queries, then the rule's own; `all`: with those that are not required. */
 static inline void make_many(struct many *b, const struct fw_memory *m, size_t n, bool all,
@@ -93,8 +103,8 @@ static inline void make_many(struct many *b, const struct fw_memory *m, size_t n
                             : i == 0    ? next_float(&seed) / (float)m->d_k
                                         : next_float(&seed);
     for (size_t i = FW_IN_OWN; i < b->in.count; i++) /* mapped keys are longer */
-        for (size_t j = 0; !fw_map_is_identity(m) && strcmp(b->item[i].name, "beta") == 0 &&
-                           j < many_count(b, i);
+        for (size_t j = 0; !fw_map_is_identity(m) &&
+                           strcmp(b->item[i].name, many_step(r)) == 0 && j < many_count(b, i);
              j++)
             b->data[i][j] *= 0.5f / (float)m->rows;
 }
@@ -123,6 +133,10 @@ static const struct setup { /* a session; rule NULL: every row */
     { NULL, 1, 4, 4, { { "feature_map", "rff", 0 }, { "features", NULL, 10 } } },
     { NULL, 2, 4, 4, { { "pairs_per_token", NULL, 3 } } },
     { "mamba2", 2, 4, 6, { { "form", "step", 0 } } },
+    { "omega", 2, 5, 70, { { "window", NULL, 1 } } },
+    { "omega", 1, 9, 4, { { "window", NULL, 128 }, { "feature_map", "dpfp", 0 } } },
+    { "omega_muon", 2, 7, 5, { { "window", NULL, 1 } } },
+    { "mesa", 2, 9, 5, { { "solver", "cg", 0 }, { "cg_iterations", NULL, 7 } } },
 };
 #define SETUPS (sizeof setups / sizeof setups[0])
 

@@ -32,7 +32,7 @@ struct fw_input {
     const char *name;
     enum fw_dim inner; /* floats per row and head; shape (n, [pairs,] heads, inner) */
     unsigned flags;
-    float fallback;
+    double fallback;
     float min, max;     /* inclusive; outside [-1e6, 1e6] it is too_large */
     const char *reason; /* inside that but outside [min, max] */
 };
@@ -58,6 +58,7 @@ struct fw_span {                      /* n tokens of one head, as a rule sees th
     struct fw_rows in[FW_MAX_INPUTS]; /* the rule's own, by their place in its list; what the
                                          body lacks is the fallback, with stride 0 */
     float *err;                       /* (n * pairs, d_v), written: v - m(k) before each */
+    size_t err_from;                  /* tokens before it need no err: nobody asked */
     float *o;                         /* (n, d_v), written when q.x */
     size_t o_stride;
 };

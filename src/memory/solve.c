@@ -1,0 +1,114 @@
+/* solve.c - a symmetric system with a positive diagonal added, compiled once per level.
+ *
+ * Exact: U'DU without roots, row by row from the top. In exact arithmetic H is positive
+ * semidefinite, so pivot i is at least lambda_i (it is the least value of x'(H + Lambda) x over
+ * x_i = 1, x_j free for j < i, 0 beyond). H was summed in float, though, and may lack that by
+ * its rounding: a pivot below lambda_i is raised to it. Steps of conjugate gradients: those of
+ * the Mesa layer (2506.05233; guards of 1e-5 in both quotients), without an early stop. There
+ * too a curvature that rounding made negative ends the walk. */
+#include "config.h"
+
+#include "solve.h"
+
+#include <string.h>
+
+#include "fastweight/fmath.h"
+
+static void axpy(double a, const double *x, double *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = __builtin_fma(a, x[i], y[i]);
+}
+
+static double dot(const double *x, const double *y, size_t n)
+{
+    double lane[8] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        for (size_t l = 0; l < 8; l++)
+            lane[l] = __builtin_fma(x[i + l], y[i + l], lane[l]);
+    for (size_t l = 0; i + l < n; l++)
+        lane[l] = __builtin_fma(x[i + l], y[i + l], lane[l]);
+    for (size_t l = 0; l < 8; l++)
+        sum += lane[l];
+    return sum;
+}
+
+static void factor(const struct fw_system *s, struct fw_factor *f)
+{
+    size_t n = f->n = s->n;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++)
+            f->A[i * n + j] = (double)s->H[i * n + j];
+    for (size_t k = 0; k < n; k++) {
+        const double *row = f->A + k * n;
+        double lambda = (double)s->lambda[k], pivot = row[k] + lambda;
+
+        f->d[k] = 1 / (pivot > lambda ? pivot : lambda);
+        for (size_t i = k + 1; i < n; i++)
+            axpy(-row[i] * f->d[k], row + i, f->A + i * n + i, n - i);
+    }
+}
+
+static void solve(const struct fw_factor *f, double *x)
+{
+    size_t n = f->n;
+
+    for (size_t k = 0; k < n; k++)
+        axpy(-x[k] * f->d[k], f->A + k * n + k + 1, x + k + 1, n - k - 1);
+    for (size_t k = n; k-- > 0;)
+        x[k] = (x[k] - dot(f->A + k * n + k + 1, x + k + 1, n - k - 1)) * f->d[k];
+}
+
+/* y = (H + diag(lambda)) x; H is symmetric, so its rows serve as columns. */
+static void multiply(const struct fw_system *s, const double *x, double *y)
+{
+    for (size_t j = 0; j < s->n; j++)
+        y[j] = (double)s->lambda[j] * x[j];
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t j = 0; j < s->n; j++)
+            y[j] = __builtin_fma(x[i], (double)s->H[i * s->n + j], y[j]);
+}
+
+static void cg(const struct fw_system *s, const float *q, size_t steps, double *x)
+{
+    double r[FW_CG_MAX], p[FW_CG_MAX], w[FW_CG_MAX], d0, d1;
+    size_t n = s->n;
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double)q[i] / ((double)s->H[i * n + i] + (double)s->lambda[i]);
+    multiply(s, x, w);
+    for (size_t i = 0; i < n; i++)
+        p[i] = r[i] = (double)q[i] - w[i];
+    d0 = dot(r, r, n);
+    for (size_t step = 0; step < steps; step++, d0 = d1) {
+        double curvature, alpha;
+
+        multiply(s, p, w);
+        curvature = dot(p, w, n) + 1e-5;
+        if (!(curvature > 0))
+            return;
+        alpha = d0 / curvature;
+        axpy(alpha, p, x, n);
+        axpy(-alpha, w, r, n);
+        d1 = dot(r, r, n);
+        for (size_t i = 0; i < n; i++)
+            p[i] = __builtin_fma(d1 / (d0 + 1e-5), p[i], r[i]);
+    }
+}
+
+static void values(const float *G, size_t rows, size_t cols, const double *x, float *o)
+{
+    double y[FW_CG_MAX];
+
+    memset(y, 0, cols * sizeof *y);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            y[j] = __builtin_fma(x[i], (double)G[i * cols + j], y[j]);
+    for (size_t j = 0; j < cols; j++)
+        o[j] = (float)(y[j] > 1e30 ? 1e30 : y[j] < -1e30 ? -1e30 : y[j] == y[j] ? y[j] : 0);
+}
+
+const struct fw_solvers FW_AT(fw_solvers) = { factor, solve, cg, values };
