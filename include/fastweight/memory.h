@@ -1,10 +1,11 @@
 /* fastweight/memory.h - test-time regression on vectors: the associative memories.
  *
- * Per head S (d_k, d_v), written S += k e', read o = S' (query_scale q); one file per rule
- * family, one row per rule in a table. The last pair always stays pending: the block keeps
- * S_{t-1}, k', e' and a valid flag; S_t[i][j] = fma(k'_i, e'_j, S_ij) wherever it is formed
- * (design.md section 3). A plan is immutable and shared between threads; a block is used by one
- * thread at a time, which has called fw_num_thread(). */
+ * docs/associative.md lists rules, configurations and inputs. Per head S (rows, d_v), read
+ * o = S' (query_scale phi(q)); one file per rule family, one row per rule in a table. Of rules
+ * of the form S + k e' the last pair stays pending: the block keeps S_{t-1}, k', e' and a valid
+ * flag; S_t[i][j] = fma(k'_i, e'_j, S_ij) wherever it is formed (design.md section 3). A plan
+ * is immutable and shared between threads; a block is used by one thread at a time, which has
+ * called fw_num_thread(). */
 #ifndef FW_MEMORY_H
 #define FW_MEMORY_H
 
@@ -16,10 +17,10 @@
 
 struct fw_memory; /* a plan: rule, shapes, layout */
 
-/* config: rule delta|gated_delta (delta), heads (4), d_k (64), d_v (64), query_scale (1),
- * key_norm none|l2 (none), beta (1). l2 divides keys and queries by max(|x|, 1e-12), in double,
- * rounded once; then queries are scaled. *resolved gets the full configuration. FW_EINVAL
- * naming config.KEY. */
+/* config: rule (delta), heads (4), d_k (64), d_v (64), query_scale (1), key_norm none|l2
+ * (none), feature_map (identity), and what the rule reads, e.g. beta (1). l2 divides keys and
+ * queries by max(|x|, 1e-12), in double, rounded once; then they are mapped, then queries are
+ * scaled. *resolved gets the full configuration. FW_EINVAL naming config.KEY. */
 int fw_memory_new(struct fw_memory **ret, const struct fw_params *config,
                   struct fw_params *resolved, struct fw_err *err);
 void fw_memory_free(struct fw_memory *m);
@@ -38,19 +39,21 @@ int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_e
 size_t fw_memory_inputs(const char **ret, size_t max);
 
 /* The body of a learn or score, checked whole: F32 `keys` (n, heads, d_k), `values`
- * (n, heads, d_v); optional `beta` (n, heads), `log_g` (n, heads), `queries` (n, heads, d_k).
- * With one head the heads axis may be left out. FW_EINVAL names tensor, pair and head: shapes,
- * names the rule does not take (log_g: gated_delta only), non-finite, |x| > 1e6 (beta too),
- * beta < 0, beta |k|^2 >= 2, log_g > 0, no pair. That bounds every state for ever (state.c). */
+ * (n, heads, d_v); optional `queries` (n, heads, d_k); the rule's own inputs. n counts tokens;
+ * with pairs_per_token p > 1 keys, values and inputs of each pair are (n, p, heads, ...). With
+ * one head the heads axis may be left out. FW_EINVAL names tensor, pair and head: shapes, names
+ * the rule does not take, non-finite, |x| > 1e6 or longer than 1e6, out of the input's range,
+ * beta |k|^2 >= 2, no pair. That bounds every state for ever (state.c). */
 int fw_memory_check(const struct fw_memory *m, const struct fw_tensors *in, size_t *ret_pairs,
                     struct fw_err *err);
 /* `queries` (n, heads, d_k) of a recall; the same checks. */
 int fw_memory_check_queries(const struct fw_memory *m, const struct fw_tensors *in,
                             size_t *ret_queries, struct fw_err *err);
 
-/* Learns pairs [from, from + n) of a checked body. residual: (n, heads) |v - S'k| before the
- * update (after the decay where the rule decays first), or NULL. values: (n, heads, d_v) read
- * by the body's queries after each pair, or NULL. Cannot fail. */
+/* Learns tokens [from, from + n) of a checked body. residual: (n, heads) |v - m(k)| before the
+ * update (after the decay where the rule decays first; over a token's pairs the root of the sum
+ * of squares), or NULL. values: (n, heads, d_v) read by the body's queries after each token, or
+ * NULL. Cannot fail. */
 void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual, float *values);
 /* The residuals of pairs [from, from + n) against the memory as it stands; no decay. */
@@ -59,17 +62,17 @@ void fw_memory_score(const struct fw_memory *m, const void *block, const struct 
 /* Reads queries [from, from + n) into values (n, heads, d_v). */
 void fw_memory_recall(const struct fw_memory *m, const void *block, const struct fw_tensors *in,
                       size_t from, size_t n, float *values);
-/* S_t of all heads, (heads, d_k, d_v), the pending pair folded in. */
+/* S_t of all heads, (heads, rows, d_v), the pending pair folded in. */
 void fw_memory_state(const struct fw_memory *m, const void *block, float *ret);
 
 struct fw_memory_head_stats {               /* `inspect`, per head */
     double norm;                            /* |S|_F */
     double residual_before, residual_after; /* of the last pair written; 0 when none */
     double effective_rank;                  /* exp of the entropy of sigma_i / sum sigma */
-    double log_g_sum;                       /* sum of log g since the start, or 0 */
+    double log_g_sum;                       /* sum of log g since the start; mean of rows */
     uint64_t nonfinite;
 };
-/* spectrum: (min(d_k, d_v),) singular values, descending, or NULL. LAPACK; FW_ENOMEM. */
+/* spectrum: (min(rows, d_v),) singular values, descending, or NULL. LAPACK; FW_ENOMEM. */
 int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t head,
                          struct fw_memory_head_stats *ret, double *spectrum,
                          struct fw_err *err);

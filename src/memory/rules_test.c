@@ -35,6 +35,35 @@ START_TEST(a_row_says_what_it_is)
 }
 END_TEST
 
+/* `name` in docs/associative.md, for rules and inputs. */
+static void ck_documented(const char *text, const char *name)
+{
+    char quoted[80];
+
+    snprintf(quoted, sizeof quoted, "`%s`", name);
+    ck_assert_msg(strstr(text, quoted) != NULL, "docs/associative.md lacks %s", quoted);
+}
+
+START_TEST(a_row_is_documented)
+{
+    const char *dir = getenv("top_srcdir");
+    static char text[262144];
+    char path[4096];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/docs/associative.md", dir ? dir : ".");
+    f = fopen(path, "rb");
+    ck_assert_msg(f != NULL || !dir, "no %s", path);
+    if (!f)
+        return; /* not run by make */
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    ck_documented(text, fw_rules[_i]->name);
+    for (size_t i = 0; i < fw_rules[_i]->input_count; i++)
+        ck_documented(text, fw_rules[_i]->inputs[i].name);
+}
+END_TEST
+
 START_TEST(a_resolved_config_resolves_to_itself_and_unknown_keys_are_named)
 {
     struct fw_params p = { 0 }, full, again;
@@ -324,6 +353,7 @@ int main(void)
     fw_num_thread();
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, a_row_says_what_it_is, 0, rules);
+    tcase_add_loop_test(tc, a_row_is_documented, 0, rules);
     tcase_add_loop_test(tc, a_resolved_config_resolves_to_itself_and_unknown_keys_are_named, 0,
                         rules);
     tcase_add_loop_test(tc, a_stream_cut_and_moved_anywhere_gives_the_same_block, 0, all);

@@ -1,7 +1,7 @@
 /* state.c - a head's place in a block, S_t as people see it, and why a state stays finite.
  *
  * Claim: from a block that validate accepts, no sequence of bodies that check accepts reaches a
- * float that is not finite. For one column s of a head, in exact arithmetic, a pair with
+ * float that is not finite. Delta steps: for one column s, in exact arithmetic, a pair with
  * 0 <= beta |k|^2 < 2 gives s <- (I - beta k k')(g s) + beta v_j k. The matrix is never
  * expansive, g <= 1, and |beta v_j k| <= 1e6 sqrt(2 beta) < 1.5e9, since |v_j| and beta are at
  * most 1e6. So |s| grows by less than 1.5e9 a pair, and by rounding at most by the factor
@@ -11,7 +11,10 @@
  * |s| <= 8.2 (sqrt(d_k) 1e17 + 7e12) < 5.3e19 and |k_i e_j| < 2 |s| + 1.5e9, well inside the
  * bounds of validate, 1e21. A foreign block at these bounds stays below 1.1e24, its products
  * with keys and scaled queries (|q| <= 64e12) below 1e38. No sane stream comes near 1e17:
- * values of 1e6 on keys of length 1e-3 ask for 1e9. */
+ * values of 1e6 on keys of length 1e-3 ask for 1e9. Several pairs per token: the cut comes
+ * after 4,096 pairs all the same. Rules that write without looking add at most 1e12 a pair
+ * (2e15 with the dt of mamba2), so 4,096 of them stay below 1e19. Rules whose step may lengthen
+ * S cut it after each pair (their files). Mapped keys are at most 1e6, too: feature.c. */
 #include "config.h"
 
 #include "inside.h"
