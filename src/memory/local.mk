@@ -25,7 +25,9 @@ noinst_HEADERS += src/memory/memory_testing.h src/memory/rules_testing.h
 UNIT_TESTS += src/memory/check_test src/memory/feature_test src/memory/gradient_test \
 	src/memory/inspect_test src/memory/loops_test src/memory/memory_test \
 	src/memory/plan_test src/memory/rules_hostile_test \
-	src/memory/rules_test src/memory/state_test
+	src/memory/rules_test src/memory/state_test \
+	src/memory/correlated_test src/memory/descent_test src/memory/muon_test \
+	src/memory/solve_test src/memory/window_test
 src_memory_check_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_inspect_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_memory_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
@@ -36,3 +38,8 @@ src_memory_rules_hostile_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_feature_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_gradient_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_loops_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_correlated_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_descent_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_muon_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_solve_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_window_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

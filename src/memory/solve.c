@@ -2,14 +2,18 @@
  *
  * Exact: U'DU without roots, row by row from the top. In exact arithmetic H is positive
  * semidefinite, so pivot i is at least lambda_i (it is the least value of x'(H + Lambda) x over
- * x_i = 1, x_j free for j < i, 0 beyond). H was summed in float, though, and may lack that by
- * its rounding: a pivot below lambda_i is raised to it. Steps of conjugate gradients: those of
- * the Mesa layer (2506.05233; guards of 1e-5 in both quotients), without an early stop. There
- * too a curvature that rounding made negative ends the walk. */
+ * x_i = 1, x_j free for j < i, 0 beyond). H was summed in float, though, and where it has grown
+ * large beside lambda its rounding may outweigh that: then a pivot falls below lambda_i / 2,
+ * and all is done again with more on the diagonal, from the rounding of H's largest element on,
+ * 8 times as much each time. The last attempt is dominated by its diagonal, so it succeeds.
+ *
+ * Steps of conjugate gradients: those of the Mesa layer (2506.05233; guards of 1e-5 in both
+ * quotients), without an early stop. A curvature that rounding made negative ends the walk. */
 #include "config.h"
 
 #include "solve.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "fastweight/fmath.h"
@@ -35,21 +39,45 @@ static double dot(const double *x, const double *y, size_t n)
     return sum;
 }
 
-static void factor(const struct fw_system *s, struct fw_factor *f)
+#define ATTEMPTS 14 /* 2^-24 8^12 = 4096: more than any row has elements */
+
+/* Eliminates with `more` added to the diagonal; false when a pivot is too small. */
+static bool eliminate(const struct fw_system *s, double more, struct fw_factor *f)
 {
-    size_t n = f->n = s->n;
+    size_t n = s->n;
 
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             f->A[i * n + j] = (double)s->H[i * n + j];
     for (size_t k = 0; k < n; k++) {
         const double *row = f->A + k * n;
-        double lambda = (double)s->lambda[k], pivot = row[k] + lambda;
+        double added = (double)s->lambda[k] + more, pivot = row[k] + added;
 
-        f->d[k] = 1 / (pivot > lambda ? pivot : lambda);
+        if (!(pivot >= added / 2))
+            return false;
+        f->d[k] = 1 / pivot;
         for (size_t i = k + 1; i < n; i++)
             axpy(-row[i] * f->d[k], row + i, f->A + i * n + i, n - i);
     }
+    return true;
+}
+
+static double largest(const float *x, size_t n)
+{
+    float max = 0;
+
+    for (size_t i = 0; i < n; i++)
+        max = __builtin_fabsf(x[i]) > max ? __builtin_fabsf(x[i]) : max;
+    return (double)max;
+}
+
+static void factor(const struct fw_system *s, struct fw_factor *f)
+{
+    double more = 0;
+
+    f->n = s->n;
+    for (int i = 0; i < ATTEMPTS && !eliminate(s, more, f); i++)
+        more = more > 0 ? 8 * more : 0x1p-24 * largest(s->H, s->n * s->n);
 }
 
 static void solve(const struct fw_factor *f, double *x)
