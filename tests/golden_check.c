@@ -1,6 +1,7 @@
 /* golden_check - compares the rules with numbers that other people's code computed.
  *
  *     golden_check DIR
+ *     golden_check --requests DIR     the cases that start empty, as requests to a daemon
  *
  * A case is NAME.json and NAME.safetensors in DIR (tests/golden/README.md has the format). The
  * JSON's `rule` alone decides what runs; shapes and q_scale become a configuration, the input
@@ -45,6 +46,9 @@ struct test {
     size_t tokens, heads, d_k, d_v, pairs;
     float *owned[MAX_IN]; /* the body's tensors, laid out anew */
     double error, tolerance;
+    struct fw_params config;
+    bool started; /* from a state of the case's */
+    bool print;   /* as a request */
 };
 
 static enum verdict fail(struct test *t, enum verdict v, const char *why, const char *what)
@@ -318,13 +322,14 @@ static int make_config(const struct test *t, double scale, struct fw_params *p,
 
 static enum verdict make_session(struct test *t)
 {
-    struct fw_params p = { 0 }, full;
+    struct fw_params p = { 0 };
     struct fw_err err;
     double scale;
 
     if (query_scale(json_object_get(t->json, "q_scale"), (double)t->d_k, &scale) < 0)
         return fail(t, UNKNOWN, "q_scale not understood", NULL);
-    if (make_config(t, scale, &p, &err) < 0 || fw_memory_new(&t->memory, &p, &full, &err) < 0)
+    if (make_config(t, scale, &p, &err) < 0 ||
+        fw_memory_new(&t->memory, &p, &t->config, &err) < 0)
         return fail(t, FAIL, "config refused", err.msg);
     t->block = aligned_alloc(64, fw_memory_layout(t->memory)->block_bytes);
     if (!t->block)
@@ -360,6 +365,7 @@ static enum verdict set_initial_states(struct test *t)
             continue;
         if (!f || s->dtype != FW_F32 || s->bytes != f->bytes)
             return fail(t, FAIL, "no such state here", s->name);
+        t->started = true;
         at = (char *)t->block + f->offset;
         if (is_transposed(t, s->name))
             transpose((float *)(void *)at, t->heads, fw_memory_rows(t->memory), t->d_v,
@@ -469,6 +475,53 @@ static enum verdict compare_outputs(struct test *t, const float *out)
     return v;
 }
 
+/* The tensor's elements from *at on, as nested arrays from axis `dim` on. */
+static json_t *nested(const struct fw_tensor *t, uint32_t dim, size_t *at)
+{
+    json_t *array = json_array();
+
+    if (dim == t->ndim) {
+        json_decref(array);
+        return json_real(t->dtype == FW_F32 ? (double)((const float *)t->data)[(*at)++]
+                                            : ((const double *)t->data)[(*at)++]);
+    }
+    for (uint64_t i = 0; i < t->shape[dim]; i++)
+        json_array_append_new(array, nested(t, dim + 1, at));
+    return array;
+}
+
+static json_t *nested_floats(const struct fw_tensor *t)
+{
+    size_t at = 0;
+
+    return nested(t, 0, &at);
+}
+
+/* {"name", "config", "body", "out", "tolerance"} on a line: learning the body in a session of
+ * this config must reply out. */
+static void print_request(const struct test *t, const struct fw_tensors *body)
+{
+    const char *name = t->rule->out ? t->rule->out : "out";
+    const struct fw_tensor *out = fw_tensors_find(&t->file.tensors, name);
+    json_t *config = json_object(), *tensors = json_object(), *line;
+
+    for (size_t i = 0; i < t->config.count; i++) {
+        const struct fw_param *p = &t->config.item[i];
+
+        json_object_set_new(config, p->key,
+                            p->type == FW_PARAM_STRING ? json_string(p->string)
+                            : p->type == FW_PARAM_BOOL ? json_boolean(p->number != 0)
+                                                       : json_real(p->number));
+    }
+    for (size_t i = 0; i < body->count; i++)
+        json_object_set_new(tensors, body->item[i].name, nested_floats(&body->item[i]));
+    line = json_pack("{s:s, s:o, s:o, s:o, s:f}", "name", t->name, "config", config, "body",
+                     tensors, "out", nested_floats(out), "tolerance", t->tolerance);
+    json_dumpf(line, stdout, JSON_REAL_PRECISION(17));
+    putchar('\n');
+    json_decref(line);
+}
+
 static enum verdict learn_and_compare(struct test *t, const struct fw_tensors *body)
 {
     size_t n;
@@ -510,17 +563,22 @@ static enum verdict run(struct test *t, const char *dir)
         v = make_session(t);
     if (v == OK)
         v = set_initial_states(t);
-    return v == OK ? learn_and_compare(t, &body) : v;
+    if (v == OK)
+        v = learn_and_compare(t, &body);
+    if (v == OK && t->print && !t->started)
+        print_request(t, &body);
+    return v;
 }
 
-static int run_and_print(const char *dir, const char *name)
+static int run_and_print(const char *dir, const char *name, bool requests)
 {
     static const char *const words[] = { "ok", "FAIL", "UNKNOWN" };
-    struct test t = { .name = name };
+    struct test t = { .name = name, .print = requests };
     enum verdict v = run(&t, dir);
     const char *rule = json_string_value(json_object_get(t.json, "rule"));
 
-    printf("%s %s %.3e %.3e %s\n", name, rule ? rule : "-", t.error, t.tolerance, words[v]);
+    if (!requests)
+        printf("%s %s %.3e %.3e %s\n", name, rule ? rule : "-", t.error, t.tolerance, words[v]);
     if (v != OK)
         fprintf(stderr, "golden_check: %s: %s\n", name, t.why);
     for (size_t i = 0; i < MAX_IN; i++)
@@ -542,22 +600,24 @@ static int is_json(const struct dirent *d)
 int main(int argc, char **argv)
 {
     struct dirent **list = NULL;
+    bool requests = argc == 3 && strcmp(argv[1], "--requests") == 0;
+    const char *dir = argv[argc - 1];
     int n, good = 0;
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: golden_check DIR\n");
+    if (argc != 2 && !requests) {
+        fprintf(stderr, "usage: golden_check [--requests] DIR\n");
         return 2;
     }
     fw_num_init();
     fw_num_thread();
-    n = scandir(argv[1], &list, is_json, alphasort);
+    n = scandir(dir, &list, is_json, alphasort);
     for (int i = 0; i < n; i++) {
         list[i]->d_name[strlen(list[i]->d_name) - 5] = 0;
-        good += run_and_print(argv[1], list[i]->d_name);
+        good += run_and_print(dir, list[i]->d_name, requests);
         free(list[i]);
     }
     free(list);
     if (n <= 0)
-        fprintf(stderr, "golden_check: no case in %s\n", argv[1]);
+        fprintf(stderr, "golden_check: no case in %s\n", dir);
     return n > 0 && good == n ? EXIT_SUCCESS : EXIT_FAILURE;
 }
