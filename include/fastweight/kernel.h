@@ -39,6 +39,15 @@ struct fw_reads { /* n queries of one head */
     size_t o_stride;
 };
 
+struct fw_token { /* one pair of every head; the heads follow each other in each array */
+    size_t heads, d_k, d_v;
+    float *S, *pending_k, *pending_e; /* (heads, d_k, d_v), (heads, d_k), (heads, d_v) */
+    unsigned char *valid;             /* (heads,) */
+    const float *k, *v;               /* (heads, d_k), (heads, d_v) */
+    const float *beta, *g;            /* (heads,); g NULL: no decay */
+    float *err;                       /* (heads, d_v), written */
+};
+
 struct fw_kernels {
     /* For each pair: S = g S_t, err = v - S'k, pending = (k, beta err). n > 0; k, v and q must
      * not overlap the head. */
@@ -47,6 +56,8 @@ struct fw_kernels {
     void (*read)(const struct fw_head *h, const struct fw_reads *r);
     /* S_t into out (d_k, d_v), which may be h->S. */
     void (*fold)(const struct fw_head *h, float *out);
+    /* As delta with n = 1 and no reads for each head. */
+    void (*token)(const struct fw_token *t);
 };
 
 extern const struct fw_kernels fw_kernels_base; /* plain loops: the reference */

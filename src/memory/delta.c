@@ -64,6 +64,34 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
     fw_memory_set_valid(m, block, head, h.valid);
 }
 
+static void learn_token(const struct fw_memory *m, void *block, const float *const *in,
+                        float *err)
+{
+    const float *given = in[FW_IN_OWN + BETA];
+    const float *log_g = m->rule->input_count > LOG_G ? in[FW_IN_OWN + LOG_G] : NULL;
+    float beta[FW_DIRECT_HEADS], g[FW_DIRECT_HEADS];
+    struct fw_token t = { .heads = m->heads,
+                          .d_k = m->rows,
+                          .d_v = m->d_v,
+                          .S = fw_memory_at(block, m->at_S),
+                          .pending_k = fw_memory_at(block, m->at_k),
+                          .pending_e = fw_memory_at(block, m->at_e),
+                          .valid = fw_memory_at(block, m->at_valid),
+                          .k = in[FW_IN_KEYS],
+                          .v = in[FW_IN_VALUES],
+                          .beta = given ? given : beta,
+                          .g = log_g ? g : NULL,
+                          .err = err };
+
+    for (size_t head = 0; !given && head < m->heads; head++)
+        beta[head] = m->fallback[BETA * m->widest];
+    for (size_t head = 0; log_g && head < m->heads; head++) {
+        g[head] = fw_expf(log_g[head]);
+        fw_memory_add_gates(m, block, head, (struct fw_rows){ log_g + head, 0 }, 1);
+    }
+    fw_num_kernels()->token(&t);
+}
+
 static void read_head(const struct fw_memory *m, const void *block, size_t head,
                       const struct fw_reads *r)
 {
@@ -82,7 +110,8 @@ static int check(const struct fw_memory *m, const struct fw_body *b, struct fw_e
         .name = (name_), .memory = "matrix", .objective = "squared error",                     \
         .retention = (retention_), .optimiser = (steps_), .horizon = "one pair",               \
         .traits = FW_MATRIX | FW_PENDING | FW_DELTA_STEP | (traits_), .inputs = inputs,        \
-        .input_count = (inputs_), .learn = learn, .read = read_head, .check = check            \
+        .input_count = (inputs_), .learn = learn, .learn_token = learn_token,                  \
+        .read = read_head, .check = check                                                      \
     }
 
 const struct fw_rule fw_rule_delta = DELTA("delta", "none", "one gradient step", 1, 0);

@@ -4,6 +4,8 @@
 
 #include "rule.h"
 
+#define FW_BUFFER 8192 /* floats a buffer of memory.c holds: the pairs of a token must fit */
+
 struct fw_config { /* while a plan is made */
     const struct fw_params *given;
     struct fw_params resolved;
@@ -16,9 +18,11 @@ int fw_config_only(const struct fw_config *c, struct fw_err *err);
 /* Takes a key that is at its default out of the resolved configuration. */
 void fw_config_forget(struct fw_config *c, const char *key);
 
+size_t fw_input_count(const struct fw_memory *m);
+bool fw_input_taken(const struct fw_memory *m, size_t in);
 const struct fw_input *fw_input_of(const struct fw_memory *m, size_t in);
 size_t fw_input_inner(const struct fw_memory *m, size_t in); /* floats per row and head */
-struct fw_body fw_body_open(const struct fw_memory *m, const struct fw_tensors *in);
+void fw_body_open(const struct fw_memory *m, const struct fw_tensors *in, struct fw_body *ret);
 int fw_map_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
 bool fw_map_is_identity(const struct fw_memory *m);
 /* Largest element of a key or query that the map takes. */

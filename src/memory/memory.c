@@ -16,12 +16,10 @@
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 
-#define LARGE 8192 /* floats a buffer holds: as many rows of a span as fit, at least one */
-#define SMALL 512
+#define SMALL 512 /* floats of a buffer when little is asked for; else FW_BUFFER */
 
 struct scratch {
     float *k, *q, *err; /* (rows, d) each */
-    size_t rows;        /* tokens in one span */
 };
 
 static size_t widest(const struct fw_memory *m)
@@ -29,13 +27,10 @@ static size_t widest(const struct fw_memory *m)
     return m->rows > m->d_v ? m->rows : m->d_v;
 }
 
-static struct scratch scratch_over(const struct fw_memory *m, float *buffer, size_t size)
+static struct scratch scratch_over(float *buffer, size_t size)
 {
-    size_t rows = size / widest(m);
-
-    _Static_assert(FW_MAX_DIM <= LARGE, "one row must fit");
-    rows = rows < FW_SPAN ? rows : FW_SPAN;
-    return (struct scratch){ buffer, buffer + size, buffer + 2 * size, rows / m->pairs };
+    _Static_assert(FW_MAX_DIM <= FW_BUFFER, "one row must fit");
+    return (struct scratch){ buffer, buffer + size, buffer + 2 * size };
 }
 
 /* Do n rows fit the small buffers? */
@@ -83,11 +78,11 @@ static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_
 static struct fw_rows rows_of(const struct fw_memory *m, const struct fw_body *b, size_t in,
                               size_t at, size_t head)
 {
-    size_t inner = fw_input_inner(m, in);
-    size_t row = fw_input_of(m, in)->flags & FW_EACH ? at * m->pairs : at;
+    const struct fw_place *p = &m->place[in];
 
-    return (struct fw_rows){ b->in[in] ? b->in[in] + (row * m->heads + head) * inner : NULL,
-                             m->heads * inner };
+    return (struct fw_rows){ b->in[in] ? b->in[in] + (at * p->each * m->heads + head) * p->inner
+                                       : NULL,
+                             m->heads * p->inner };
 }
 
 struct learn { /* what the spans of one call share */
@@ -141,15 +136,22 @@ static void own_inputs(const struct learn *l, size_t at, size_t head, struct fw_
     }
 }
 
-/* Tokens [at, at + n) of one head. */
+/* Tokens [at, at + n) of one head. The span is not zeroed first: it has room for the inputs of
+ * any rule, and clearing that would cost a fifth of a small pair. */
 static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
 {
     const struct fw_memory *m = l->m;
-    struct fw_span s = { .n = n, .at = *l->learned, .err = l->own.err };
+    struct fw_span s;
 
+    s.n = n;
+    s.at = *l->learned;
     s.k = prepare(m, rows_of(m, l->body, FW_IN_KEYS, at, head), n * m->pairs, 1, l->own.k);
     s.v = rows_of(m, l->body, FW_IN_VALUES, at, head);
+    s.q = (struct fw_rows){ NULL, 0 };
     own_inputs(l, at, head, s.in);
+    s.err = l->own.err;
+    s.o = NULL;
+    s.o_stride = 0;
     if (l->values && l->body->in[FW_IN_QUERIES]) {
         s.q = prepare(m, rows_of(m, l->body, FW_IN_QUERIES, at, head), n, m->query_scale,
                       l->own.q);
@@ -169,11 +171,11 @@ static void learn_all(struct learn *l, float *buffer, size_t size)
     size_t every = FW_SATURATE_EVERY / m->pairs;
 
     l->learned = &counter[FW_COUNT_PAIRS];
-    l->own = scratch_over(m, buffer, size);
+    l->own = scratch_over(buffer, size);
     for (size_t at = l->from, end = at + l->n, step; at < end; at += step) {
         size_t room = every - (size_t)(counter[FW_COUNT_PAIRS] % every);
 
-        step = end - at < l->own.rows ? end - at : l->own.rows;
+        step = end - at < m->span ? end - at : m->span;
         step = step < room ? step : room;
         for (size_t head = 0; head < m->heads; head++) {
             if (room == every)
@@ -186,26 +188,59 @@ static void learn_all(struct learn *l, float *buffer, size_t size)
 
 __attribute__((noinline)) static void learn_large(struct learn *l)
 {
-    float buffer[3 * LARGE];
+    float buffer[3 * FW_BUFFER];
 
-    learn_all(l, buffer, LARGE);
+    learn_all(l, buffer, FW_BUFFER);
+}
+
+__attribute__((noinline)) static void learn_small(struct learn *l)
+{
+    float buffer[3 * SMALL];
+
+    learn_all(l, buffer, SMALL);
+}
+
+/* One token of all heads at once: what is done per head above would take longer than the rule
+ * itself. Returns false, having done nothing, where it is time to saturate. */
+static bool learn_direct(const struct fw_memory *m, void *block, const struct fw_body *b,
+                         size_t at, double *residual)
+{
+    uint64_t *counter = fw_memory_at(block, m->at_counters);
+    double *last = fw_memory_at(block, m->at_residual);
+    const float *in[FW_IN_OWN + FW_MAX_INPUTS];
+    float err[FW_DIRECT_FLOATS];
+
+    if (counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY == 0)
+        return false;
+    for (size_t i = 0; i < FW_IN_OWN + m->rule->input_count; i++)
+        in[i] = b->in[i] ? b->in[i] + at * m->heads * m->place[i].inner : NULL;
+    m->rule->learn_token(m, block, in, err);
+    counter[FW_COUNT_PAIRS]++;
+    for (size_t head = 0; head < m->heads; head++)
+        last[head] = fw_sqrt(fw_sum_squares(err + head * m->d_v, m->d_v));
+    if (residual)
+        memcpy(residual, last, m->heads * sizeof *last);
+    return true;
 }
 
 void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual, float *values)
 {
-    struct fw_body body = fw_body_open(m, in);
-    struct learn l = { .m = m,
-                       .block = block,
-                       .body = &body,
-                       .from = from,
-                       .n = n,
-                       .residual = residual,
-                       .values = values };
-    float buffer[3 * SMALL];
+    struct fw_body body;
+    struct learn l;
 
+    fw_body_open(m, in, &body);
+    if (n == 1 && m->direct && !values && learn_direct(m, block, &body, from, residual))
+        return;
+    l = (struct learn){ .m = m,
+                        .block = block,
+                        .body = &body,
+                        .from = from,
+                        .n = n,
+                        .residual = residual,
+                        .values = values };
     if (is_small(m, n))
-        learn_all(&l, buffer, SMALL);
+        learn_small(&l);
     else
         learn_large(&l);
 }
@@ -226,12 +261,13 @@ static void score_rows(const struct fw_memory *m, struct fw_rows v, float *p, si
 void fw_memory_score(const struct fw_memory *m, const void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual)
 {
-    struct fw_body b = fw_body_open(m, in);
-    float buffer[3 * LARGE];
-    struct scratch own = scratch_over(m, buffer, LARGE);
+    struct fw_body b;
+    float buffer[3 * FW_BUFFER];
+    struct scratch own = scratch_over(buffer, FW_BUFFER);
 
+    fw_body_open(m, in, &b);
     for (size_t done = 0, step; done < n; done += step) {
-        step = n - done < own.rows ? n - done : own.rows;
+        step = n - done < m->span ? n - done : m->span;
         for (size_t head = 0; head < m->heads; head++) {
             struct fw_rows k = rows_of(m, &b, FW_IN_KEYS, from + done, head);
             struct fw_rows v = rows_of(m, &b, FW_IN_VALUES, from + done, head);
@@ -250,12 +286,13 @@ void fw_memory_score(const struct fw_memory *m, const void *block, const struct 
 void fw_memory_recall(const struct fw_memory *m, const void *block, const struct fw_tensors *in,
                       size_t from, size_t n, float *values)
 {
-    struct fw_body b = fw_body_open(m, in);
-    float buffer[3 * LARGE];
-    struct scratch own = scratch_over(m, buffer, LARGE);
+    struct fw_body b;
+    float buffer[3 * FW_BUFFER];
+    struct scratch own = scratch_over(buffer, FW_BUFFER);
 
+    fw_body_open(m, in, &b);
     for (size_t done = 0, step; done < n; done += step) {
-        step = n - done < own.rows ? n - done : own.rows;
+        step = n - done < m->span ? n - done : m->span;
         for (size_t head = 0; head < m->heads; head++) {
             struct fw_rows q = rows_of(m, &b, FW_IN_QUERIES, from + done, head);
             struct fw_reads r = { .n = step, .o_stride = m->heads * m->d_v };

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #define MAX_STATE_BYTES ((size_t)1 << 30)
-#define ROW_FLOATS      8192 /* all pairs of a token must fit a buffer of memory.c */
 
 static int read_rule(struct fw_memory *m, struct fw_config *c, struct fw_err *err)
 {
@@ -57,10 +56,10 @@ static int read_shapes(struct fw_memory *m, struct fw_config *c, struct fw_err *
         return -1;
     if (fw_map_plan(m, c, err) < 0)
         return -1;
-    if (m->pairs * (m->rows > m->d_v ? m->rows : m->d_v) > ROW_FLOATS)
+    if (m->pairs * (m->rows > m->d_v ? m->rows : m->d_v) > FW_BUFFER)
         return fw_fail_param(err, FW_EINVAL, "bad_value", "config.pairs_per_token",
                              "the pairs of one token must have at most %d floats a head",
-                             ROW_FLOATS);
+                             FW_BUFFER);
     return 0;
 }
 
@@ -131,6 +130,22 @@ static int lay_out(struct fw_memory *m, struct fw_err *err)
     return 0;
 }
 
+/* What memory.c would otherwise work out again for every pair. */
+static void place_inputs(struct fw_memory *m)
+{
+    size_t rows = FW_BUFFER / (m->rows > m->d_v ? m->rows : m->d_v);
+
+    for (size_t i = 0; i < fw_input_count(m); i++) {
+        m->place[i].name = fw_input_taken(m, i) ? fw_input_of(m, i)->name : NULL;
+        m->place[i].inner = fw_input_inner(m, i);
+        m->place[i].each = fw_input_of(m, i)->flags & FW_EACH ? m->pairs : 1;
+    }
+    m->span = (rows < FW_SPAN ? rows : FW_SPAN) / m->pairs;
+    m->direct = m->rule->learn_token && m->at_last_k == FW_NOWHERE && m->pairs == 1 && !m->l2 &&
+                fw_map_is_identity(m) && m->heads <= FW_DIRECT_HEADS &&
+                m->heads * m->d_v <= FW_DIRECT_FLOATS;
+}
+
 static int seal(struct fw_memory *m, struct fw_err *err)
 {
     struct fw_layout *l = &m->layout;
@@ -161,6 +176,7 @@ int fw_memory_new(struct fw_memory **ret, const struct fw_params *config,
         (m->rule->plan && m->rule->plan(m, &c, err) < 0) || read_fallbacks(m, &c, err) < 0 ||
         fw_config_only(&c, err) < 0 || seal(m, err) < 0)
         goto fail;
+    place_inputs(m);
     *ret = m;
     *resolved = c.resolved;
     return 0;

@@ -36,6 +36,10 @@ struct fw_rule {
     void (*read)(const struct fw_memory *m, const void *block, size_t head,
                  const struct fw_reads *r);
     /* All below may be NULL. */
+    /* One token of all heads, in[i] its rows of input i (NULL: the fallback); err (heads, d_v).
+     * The same as learn does, for plans with m->direct: see plan.c. */
+    void (*learn_token)(const struct fw_memory *m, void *block, const float *const *in,
+                        float *err);
     /* Reads its config keys (fw_config_*), appends its fields to m->layout, may set m->own. */
     int (*plan)(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
     void (*init)(const struct fw_memory *m, void *block); /* of a zeroed block */
@@ -52,9 +56,18 @@ struct fw_rule {
 
 /* ---- a plan */
 
+#define FW_DIRECT_HEADS  64   /* limits of m->direct */
+#define FW_DIRECT_FLOATS 2048 /* heads * d_v */
+
 #define FW_NOWHERE ((size_t)-1) /* offset of a field that the rule has not */
 
 struct fw_map; /* feature.c */
+
+struct fw_place {     /* of an input in a body */
+    const char *name; /* NULL: not taken */
+    size_t inner;     /* floats per row and head */
+    size_t each;      /* rows per token and head */
+};
 
 struct fw_memory {
     const struct fw_rule *rule;
@@ -63,6 +76,9 @@ struct fw_memory {
     size_t pairs;   /* per token */
     size_t own_dim; /* of FW_OWN inputs; set by plan */
     unsigned takes; /* bit i: inputs[i] is taken; plan may clear some */
+    struct fw_place place[FW_IN_OWN + FW_MAX_INPUTS];
+    size_t span; /* tokens in one span, at most */
+    bool direct; /* learn_token may be used */
     float query_scale;
     bool l2; /* key_norm */
     const struct fw_map *map;

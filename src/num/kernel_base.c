@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include "token.h"
+
 /* One pass: folds the pending pair, decays, and p = S'k. */
 static void sweep(struct fw_head *h, const float *k, const float *g, float *p)
 {
@@ -78,4 +80,10 @@ static void fold_base(const struct fw_head *h, float *out)
         }
 }
 
-const struct fw_kernels fw_kernels_base = { delta_base, read_base, fold_base };
+static void token_base(const struct fw_token *t)
+{
+    for (size_t head = 0; head < t->heads; head++)
+        fw_token_head(t, head, delta_base);
+}
+
+const struct fw_kernels fw_kernels_base = { delta_base, read_base, fold_base, token_base };

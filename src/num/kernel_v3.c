@@ -15,6 +15,8 @@
 
 #include <immintrin.h>
 
+#include "token.h"
+
 #define WIDTH     32
 #define COPY_ROWS 512 /* taller panels stay where they are: 64 KiB of stack */
 #define COPY_N    4   /* so many pairs repay the copy */
@@ -319,4 +321,40 @@ static void fold_v3(const struct fw_head *h, float *out)
     }
 }
 
-const struct fw_kernels fw_kernels_v3 = { delta_v3, read_v3, fold_v3 };
+/* A head with a pending pair, its panels whole and in place. */
+INLINE void token_head(const struct fw_token *t, size_t head)
+{
+    struct panel b = { t->S + head * t->d_k * t->d_v, t->d_v, t->d_k, true, 0, WIDTH };
+    struct step s = { .kp = t->pending_k + head * t->d_k,
+                      .k = t->k + head * t->d_k,
+                      .v = t->v + head * t->d_v,
+                      .err = t->err + head * t->d_v,
+                      .e = t->pending_e + head * t->d_v,
+                      .beta = t->beta[head],
+                      .g = t->g ? t->g[head] : 1 };
+
+    for (size_t j = 0; j < t->d_v; j += WIDTH) {
+        if (t->g)
+            sweep_gate(&b, &s);
+        else
+            sweep_fold(&b, &s);
+        b.P += WIDTH;
+        s.v += WIDTH;
+        s.err += WIDTH;
+        s.e += WIDTH;
+    }
+    memcpy(t->pending_k + head * t->d_k, s.k, t->d_k * sizeof *s.k);
+}
+
+static void token_v3(const struct fw_token *t)
+{
+    bool whole = t->d_v % WIDTH == 0;
+
+    for (size_t head = 0; head < t->heads; head++)
+        if (whole && t->valid[head])
+            token_head(t, head);
+        else
+            fw_token_head(t, head, delta_v3);
+}
+
+const struct fw_kernels fw_kernels_v3 = { delta_v3, read_v3, fold_v3, token_v3 };

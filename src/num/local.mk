@@ -2,7 +2,7 @@ noinst_LIBRARIES += src/libnum.a
 LIBFASTWEIGHT += src/libnum.a
 src_libnum_a_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
 src_libnum_a_SOURCES = src/num/num.c src/num/half.c src/num/kernel_base.c \
-	src/num/norm.c src/num/svd.c
+	src/num/norm.c src/num/norm.h src/num/svd.c src/num/token.h
 fwinclude_HEADERS += include/fastweight/num.h include/fastweight/level.h \
 	include/fastweight/fmath.h include/fastweight/kernel.h
 if HAVE_V3
@@ -11,7 +11,7 @@ noinst_LIBRARIES += $(NUM_V3)
 LIBFASTWEIGHT += $(NUM_V3)
 src_libnum_v3_a_CPPFLAGS = $(V3_CPPFLAGS)
 src_libnum_v3_a_CFLAGS = $(V3_CFLAGS)
-src_libnum_v3_a_SOURCES = src/num/kernel_v3.c
+src_libnum_v3_a_SOURCES = src/num/kernel_v3.c src/num/norm_v3.c
 endif
 
 # fmath.h as loops, both levels, for its test

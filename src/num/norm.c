@@ -2,13 +2,15 @@
  * additions round, in a fixed order: the same bits with every compiler and level. */
 #include "config.h"
 
-#include "fastweight/num.h"
+#include "norm.h"
 
 #include <string.h>
 
+#include "fastweight/level.h"
+
 typedef double d8 __attribute__((vector_size(64)));
 
-double fw_sum_squares(const float *x, size_t n)
+double fw_sum_squares_base(const float *x, size_t n)
 {
     d8 lane = { 0 };
     double sum = 0;

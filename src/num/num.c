@@ -18,6 +18,8 @@
 
 #include "fastweight/kernel.h"
 
+#include "norm.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -87,6 +89,15 @@ const struct fw_kernels *fw_num_kernels(void)
         return &fw_kernels_v3;
 #endif
     return &fw_kernels_base;
+}
+
+double fw_sum_squares(const float *x, size_t n)
+{
+#ifdef HAVE_V3
+    if (level == FW_LEVEL_X86_64_V3)
+        return fw_sum_squares_v3(x, n);
+#endif
+    return fw_sum_squares_base(x, n);
 }
 
 void fw_num_thread(void)
