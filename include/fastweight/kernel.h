@@ -46,6 +46,7 @@ struct fw_token { /* one pair of every head; the heads follow each other in each
     const float *k, *v;               /* (heads, d_k), (heads, d_v) */
     const float *beta, *g;            /* (heads,); g NULL: no decay */
     float *err;                       /* (heads, d_v), written */
+    double *residual;                 /* (heads,), written: |err| */
 };
 
 struct fw_kernels {

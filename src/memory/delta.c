@@ -65,11 +65,11 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
 }
 
 static void learn_token(const struct fw_memory *m, void *block, const float *const *in,
-                        float *err)
+                        double *residual)
 {
     const float *given = in[FW_IN_OWN + BETA];
     const float *log_g = m->rule->input_count > LOG_G ? in[FW_IN_OWN + LOG_G] : NULL;
-    float beta[FW_DIRECT_HEADS], g[FW_DIRECT_HEADS];
+    float beta[FW_DIRECT_HEADS], g[FW_DIRECT_HEADS], err[FW_DIRECT_FLOATS];
     struct fw_token t = { .heads = m->heads,
                           .d_k = m->rows,
                           .d_v = m->d_v,
@@ -81,7 +81,8 @@ static void learn_token(const struct fw_memory *m, void *block, const float *con
                           .v = in[FW_IN_VALUES],
                           .beta = given ? given : beta,
                           .g = log_g ? g : NULL,
-                          .err = err };
+                          .err = err,
+                          .residual = residual };
 
     for (size_t head = 0; !given && head < m->heads; head++)
         beta[head] = m->fallback[BETA * m->widest];

@@ -208,16 +208,13 @@ static bool learn_direct(const struct fw_memory *m, void *block, const struct fw
     uint64_t *counter = fw_memory_at(block, m->at_counters);
     double *last = fw_memory_at(block, m->at_residual);
     const float *in[FW_IN_OWN + FW_MAX_INPUTS];
-    float err[FW_DIRECT_FLOATS];
 
     if (counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY == 0)
         return false;
     for (size_t i = 0; i < FW_IN_OWN + m->rule->input_count; i++)
         in[i] = b->in[i] ? b->in[i] + at * m->heads * m->place[i].inner : NULL;
-    m->rule->learn_token(m, block, in, err);
+    m->rule->learn_token(m, block, in, last);
     counter[FW_COUNT_PAIRS]++;
-    for (size_t head = 0; head < m->heads; head++)
-        last[head] = fw_sqrt(fw_sum_squares(err + head * m->d_v, m->d_v));
     if (residual)
         memcpy(residual, last, m->heads * sizeof *last);
     return true;

@@ -130,7 +130,7 @@ static int lay_out(struct fw_memory *m, struct fw_err *err)
     return 0;
 }
 
-/* What memory.c would otherwise work out again for every pair. */
+/* What would otherwise be worked out again for every pair. */
 static void place_inputs(struct fw_memory *m)
 {
     size_t rows = FW_BUFFER / (m->rows > m->d_v ? m->rows : m->d_v);

@@ -36,10 +36,10 @@ struct fw_rule {
     void (*read)(const struct fw_memory *m, const void *block, size_t head,
                  const struct fw_reads *r);
     /* All below may be NULL. */
-    /* One token of all heads, in[i] its rows of input i (NULL: the fallback); err (heads, d_v).
-     * The same as learn does, for plans with m->direct: see plan.c. */
+    /* One token of all heads, in[i] its rows of input i (NULL: the fallback); residual
+     * (heads,). The same as learn does, for plans with m->direct: see plan.c. */
     void (*learn_token)(const struct fw_memory *m, void *block, const float *const *in,
-                        float *err);
+                        double *residual);
     /* Reads its config keys (fw_config_*), appends its fields to m->layout, may set m->own. */
     int (*plan)(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
     void (*init)(const struct fw_memory *m, void *block); /* of a zeroed block */

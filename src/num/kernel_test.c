@@ -183,6 +183,74 @@ START_TEST(a_call_of_n_pairs_equals_n_calls_of_one)
 }
 END_TEST
 
+#define HEADS 3
+
+/* A token of three heads, the first without a pending pair, against delta of each head. */
+static void compare_token(const struct fw_kernels *kernels, size_t d_k, size_t d_v, int gate)
+{
+    struct bench a, b;
+    unsigned char valid[HEADS] = { 0, 1, 1 };
+    double residual[HEADS], got[HEADS];
+    uint64_t at = seed;
+    struct fw_token t;
+
+    make(&a, HEADS * d_k, d_v, HEADS, gate, 0, 0); /* S is (HEADS, d_k, d_v) */
+    seed = at;
+    make(&b, HEADS * d_k, d_v, HEADS, gate, 0, 0);
+    for (size_t head = 0; head < HEADS; head++) {
+        struct fw_head h = {
+            d_k,        d_v, a.h.S + head * d_k * d_v, a.h.k + head * d_k, a.p.o + head * d_v,
+            valid[head]
+        };
+        struct fw_pairs p = { .n = 1,
+                              .k = a.p.k + head * d_k,
+                              .v = a.p.v + head * d_v,
+                              .beta = a.p.beta + head,
+                              .g = gate ? a.p.g + head : NULL,
+                              .err = a.p.err + head * d_v };
+
+        fw_kernels_base.delta(&h, &p);
+        residual[head] = sqrt(fw_sum_squares(p.err, d_v));
+    }
+    t = (struct fw_token){ HEADS,
+                           d_k,
+                           d_v,
+                           b.h.S,
+                           b.h.k,
+                           b.p.o,
+                           valid,
+                           b.p.k,
+                           b.p.v,
+                           b.p.beta,
+                           gate ? b.p.g : NULL,
+                           b.p.err,
+                           got };
+    kernels->token(&t);
+    ck_assert_mem_eq(got, residual, sizeof got);
+    ck_assert_mem_eq(valid, "\1\1\1", HEADS);
+    ck_assert_mem_eq(a.h.S, b.h.S, HEADS * d_k * d_v * sizeof(float));
+    ck_assert_mem_eq(a.h.k, b.h.k, HEADS * d_k * sizeof(float));
+    ck_assert_mem_eq(a.p.o, b.p.o, HEADS * d_v * sizeof(float));
+    ck_assert_mem_eq(a.p.err, b.p.err, HEADS * d_v * sizeof(float));
+    done(&a);
+    done(&b);
+}
+
+START_TEST(a_token_equals_one_pair_of_each_head)
+{
+    static const size_t d[] = { 1, 7, 32, 33, 64, 96 };
+    const size_t count = sizeof d / sizeof d[0];
+
+    fw_num_thread();
+    for (size_t i = 0; i < count * count * 2; i++) {
+        size_t d_k = d[i / 2 % count], d_v = d[i / 2 / count];
+
+        compare_token(&fw_kernels_base, d_k, d_v, i & 1);
+        compare_token(fw_num_kernels(), d_k, d_v, i & 1);
+    }
+}
+END_TEST
+
 START_TEST(a_gate_of_one_leaves_the_bits_alone)
 {
     struct bench a, b;
@@ -231,6 +299,7 @@ int main(void)
     tcase_add_test(tc, panels_too_tall_to_copy_equal_the_plain_loops);
 #endif
     tcase_add_test(tc, a_call_of_n_pairs_equals_n_calls_of_one);
+    tcase_add_test(tc, a_token_equals_one_pair_of_each_head);
     tcase_add_test(tc, a_gate_of_one_leaves_the_bits_alone);
     tcase_add_test(tc, a_pair_written_with_beta_one_and_unit_key_reads_back);
     suite_add_tcase(s, tc);

@@ -1,9 +1,11 @@
-/* token.h - one head of a token as a call of `delta`. */
+/* token.h - what both levels do for one head of a token. */
 #ifndef TOKEN_H
 #define TOKEN_H
 
+#include "fastweight/fmath.h"
 #include "fastweight/kernel.h"
 
+/* As a call of delta. */
 static inline void fw_token_head(const struct fw_token *t, size_t head,
                                  void (*delta)(struct fw_head *h, const struct fw_pairs *p))
 {
@@ -22,6 +24,13 @@ static inline void fw_token_head(const struct fw_token *t, size_t head,
 
     delta(&h, &p);
     t->valid[head] = h.valid;
+}
+
+/* |err| of one head. */
+static inline void fw_token_residual(const struct fw_token *t, size_t head,
+                                     double (*sum_squares)(const float *x, size_t n))
+{
+    t->residual[head] = fw_sqrt(sum_squares(t->err + head * t->d_v, t->d_v));
 }
 
 #endif
