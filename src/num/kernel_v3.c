@@ -345,45 +345,50 @@ INLINE void copy(float *to, const float *x, size_t n)
         to[i] = x[i];
 }
 
-/* A head with a pending pair, its panels whole and in place. */
-INLINE void token_head(const struct fw_token *t, size_t head)
+/* Heads with a pending pair, their panels whole and in place. The residual of a head, all
+ * latency, follows the sweep of the next one and hides in it. */
+static void token_whole(const struct fw_token *t)
 {
-    struct panel b = { t->S + head * t->d_k * t->d_v, t->d_v, t->d_k, true, 0, WIDTH };
-    struct step s = { .kp = t->pending_k + head * t->d_k,
-                      .k = t->k + head * t->d_k,
-                      .v = t->v + head * t->d_v,
-                      .err = t->err + head * t->d_v,
-                      .e = t->pending_e + head * t->d_v,
-                      .beta = t->beta[head],
-                      .g = t->g ? t->g[head] : 1 };
-
-    for (size_t j = 0; j < t->d_v; j += WIDTH) {
-        if (t->g)
-            sweep_gate(&b, &s);
-        else
-            sweep_fold(&b, &s);
-        b.P += WIDTH;
-        s.v += WIDTH;
-        s.err += WIDTH;
-        s.e += WIDTH;
-    }
-    copy(t->pending_k + head * t->d_k, s.k, t->d_k);
-}
-
-/* The residual of a head, all latency, follows the sweep of the next one and hides in it. */
-static void token_v3(const struct fw_token *t)
-{
-    bool whole = t->d_v % WIDTH == 0;
+    struct panel b = { t->S, t->d_v, t->d_k, true, 0, WIDTH };
+    struct step s = { t->pending_k, t->k, t->v, t->err, t->pending_e, 0, 1 };
 
     for (size_t head = 0; head < t->heads; head++) {
-        if (whole && t->valid[head])
-            token_head(t, head);
-        else
-            fw_token_head(t, head, delta_v3);
+        s.beta = t->beta[head];
+        s.g = t->g ? t->g[head] : 1;
+        for (size_t j = 0; j < t->d_v; j += WIDTH) {
+            if (t->g)
+                sweep_gate(&b, &s);
+            else
+                sweep_fold(&b, &s);
+            b.P += WIDTH;
+            s.v += WIDTH;
+            s.err += WIDTH;
+            s.e += WIDTH;
+        }
+        copy(t->pending_k + head * t->d_k, s.k, t->d_k);
+        b.P += (t->d_k - 1) * t->d_v;
+        s.kp += t->d_k;
+        s.k += t->d_k;
         if (head > 0)
             fw_token_residual(t, head - 1, fw_sum_squares_v3);
     }
     fw_token_residual(t, t->heads - 1, fw_sum_squares_v3);
+}
+
+static void token_v3(const struct fw_token *t)
+{
+    bool whole = t->d_v % WIDTH == 0;
+
+    for (size_t head = 0; whole && head < t->heads; head++)
+        whole = t->valid[head] != 0;
+    if (whole) {
+        token_whole(t);
+        return;
+    }
+    for (size_t head = 0; head < t->heads; head++) {
+        fw_token_head(t, head, delta_v3);
+        fw_token_residual(t, head, fw_sum_squares_v3);
+    }
 }
 
 const struct fw_kernels fw_kernels_v3 = { delta_v3, read_v3, fold_v3, token_v3 };
