@@ -1,7 +1,7 @@
 /* golden_check - compares the rules with numbers that other people's code computed.
  *
  *     golden_check DIR
- *     golden_check --requests DIR     the cases that start empty, as requests to a daemon
+ *     golden_check --requests DIR     the same as requests to a daemon
  *
  * A case is NAME.json and NAME.safetensors in DIR (tests/golden/README.md has the format). The
  * JSON's `rule` alone decides what runs; shapes and q_scale become a configuration, the input
@@ -497,8 +497,8 @@ static json_t *nested_floats(const struct fw_tensor *t)
     return nested(t, 0, &at);
 }
 
-/* {"name", "config", "body", "out", "tolerance"} on a line: learning the body in a session of
- * this config must reply out. */
+/* {"name", "config", "body", "out", "tolerance", "started"} on a line: learning the body in a
+ * session of this config must reply out, unless the case started from a state of its own. */
 static void print_request(const struct test *t, const struct fw_tensors *body)
 {
     const char *name = t->rule->out ? t->rule->out : "out";
@@ -515,8 +515,9 @@ static void print_request(const struct test *t, const struct fw_tensors *body)
     }
     for (size_t i = 0; i < body->count; i++)
         json_object_set_new(tensors, body->item[i].name, nested_floats(&body->item[i]));
-    line = json_pack("{s:s, s:o, s:o, s:o, s:f}", "name", t->name, "config", config, "body",
-                     tensors, "out", nested_floats(out), "tolerance", t->tolerance);
+    line = json_pack("{s:s, s:b, s:o, s:o, s:o, s:f}", "name", t->name, "started", t->started,
+                     "config", config, "body", tensors, "out", nested_floats(out), "tolerance",
+                     t->tolerance);
     json_dumpf(line, stdout, JSON_REAL_PRECISION(17));
     putchar('\n');
     json_decref(line);
@@ -565,7 +566,7 @@ static enum verdict run(struct test *t, const char *dir)
         v = set_initial_states(t);
     if (v == OK)
         v = learn_and_compare(t, &body);
-    if (v == OK && t->print && !t->started)
+    if (v == OK && t->print)
         print_request(t, &body);
     return v;
 }

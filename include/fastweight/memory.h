@@ -65,6 +65,13 @@ void fw_memory_recall(const struct fw_memory *m, const void *block, const struct
 /* S_t of all heads, (heads, rows, d_v), the pending pair folded in. */
 void fw_memory_state(const struct fw_memory *m, const void *block, float *ret);
 
+struct fw_memory_about { /* what the rule is, in words; lent for ever */
+    const char *rule, *memory, *objective, *retention, *optimiser, *horizon, *feature_map;
+    uint32_t pairs_per_token;
+    uint64_t saturated; /* elements of this block that were ever cut (state.c) */
+};
+void fw_memory_about(const struct fw_memory *m, const void *block, struct fw_memory_about *ret);
+
 struct fw_memory_head_stats {               /* `inspect`, per head */
     double norm;                            /* |S|_F */
     double residual_before, residual_after; /* of the last pair written; 0 when none */

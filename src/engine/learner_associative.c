@@ -163,6 +163,24 @@ static int fill(const struct fw_memory *m, const void *block, struct columns *c,
     return 0;
 }
 
+static int report_rule(const struct fw_memory *m, const void *block, struct fw_report *r,
+                       struct fw_err *err)
+{
+    struct fw_memory_about a;
+
+    fw_memory_about(m, block, &a);
+    if (fw_report_string(r, "rule.name", a.rule, err) < 0 ||
+        fw_report_string(r, "rule.memory", a.memory, err) < 0 ||
+        fw_report_string(r, "rule.objective", a.objective, err) < 0 ||
+        fw_report_string(r, "rule.retention", a.retention, err) < 0 ||
+        fw_report_string(r, "rule.optimiser", a.optimiser, err) < 0 ||
+        fw_report_string(r, "rule.horizon", a.horizon, err) < 0 ||
+        fw_report_string(r, "rule.feature_map", a.feature_map, err) < 0 ||
+        fw_report_integer(r, "rule.pairs_per_token", a.pairs_per_token, err) < 0)
+        return -1;
+    return fw_report_integer(r, "saturated", (double)a.saturated, err);
+}
+
 static int inspect(const struct fw_learner *l, const void *block, struct fw_report *r,
                    struct fw_err *err)
 {
@@ -177,7 +195,8 @@ static int inspect(const struct fw_learner *l, const void *block, struct fw_repo
 
     if (!all)
         return no_memory(err);
-    if (fill(m, block, &c, all + 6 * heads, n, r, err) == 0 &&
+    if (report_rule(m, block, r, err) == 0 &&
+        fill(m, block, &c, all + 6 * heads, n, r, err) == 0 &&
         fw_report_numbers(r, "heads.norm", c.norm, heads, err) == 0 &&
         fw_report_numbers(r, "heads.residual_before", c.before, heads, err) == 0 &&
         fw_report_numbers(r, "heads.residual_after", c.after, heads, err) == 0 &&

@@ -224,6 +224,11 @@ int fw_map_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err)
     return map == RFF ? make_frequencies(m, err) : 0;
 }
 
+const char *fw_map_name(const struct fw_memory *m)
+{
+    return words[m->map - maps];
+}
+
 bool fw_map_is_identity(const struct fw_memory *m)
 {
     return m->map == &maps[IDENTITY];

@@ -24,6 +24,7 @@ const struct fw_input *fw_input_of(const struct fw_memory *m, size_t in);
 size_t fw_input_inner(const struct fw_memory *m, size_t in); /* floats per row and head */
 void fw_body_open(const struct fw_memory *m, const struct fw_tensors *in, struct fw_body *ret);
 int fw_map_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
+const char *fw_map_name(const struct fw_memory *m);
 bool fw_map_is_identity(const struct fw_memory *m);
 /* Largest element of a key or query that the map takes. */
 float fw_map_max(const struct fw_memory *m);

@@ -88,6 +88,18 @@ static double *copy_state(const struct fw_memory *m, const void *block, size_t h
     return A;
 }
 
+void fw_memory_about(const struct fw_memory *m, const void *block, struct fw_memory_about *ret)
+{
+    const uint64_t *counter = fw_memory_at(block, m->at_counters);
+    const struct fw_rule *r = m->rule;
+
+    *ret = (struct fw_memory_about){
+        r->name,        r->memory,          r->objective,
+        r->retention,   r->optimiser,       r->horizon,
+        fw_map_name(m), (uint32_t)m->pairs, counter[FW_COUNT_SATURATED]
+    };
+}
+
 int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t head,
                          struct fw_memory_head_stats *ret, double *spectrum, struct fw_err *err)
 {

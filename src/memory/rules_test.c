@@ -371,6 +371,7 @@ START_TEST(a_head_can_be_inspected)
 {
     struct run r;
     struct fw_memory_head_stats st;
+    struct fw_memory_about about;
     double spectrum[64];
 
     if (!start(&r, _i, true))
@@ -378,6 +379,9 @@ START_TEST(a_head_can_be_inspected)
     for (int full = 0; full < 2; full++) {
         if (full)
             learn(&r, 0, TOKENS);
+        fw_memory_about(r.m, r.block, &about);
+        ck_assert_str_eq(about.rule, r.m->rule->name);
+        ck_assert_uint_eq(about.saturated, 0);
         ck_assert_int_eq(fw_memory_head_stats(r.m, r.block, 0, &st, spectrum, NULL), 0);
         ck_assert_uint_eq(st.nonfinite, 0);
         ck_assert(st.norm >= 0 && isfinite(st.norm) && isfinite(st.residual_after));
