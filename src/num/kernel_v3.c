@@ -2,11 +2,11 @@
  *
  * Four chains of fma hide their own latency; a row of a panel is two cache lines, loaded and
  * stored once per pair. Columns do not see each other (p_j, e_j and o_j need column j alone),
- * so a panel runs through all pairs of the call before the next one starts, staying in the
- * first-level cache. A panel is first copied together when that pays (several pairs, or the last one,
- * narrower than 32 and padded with zeros), because rows d_v floats apart collide in the
- * first-level cache. Same bits as kernel_base.c: the same operations in the same order for each
- * column. */
+ * so a panel runs through all pairs of the call before the next one starts and stays in the
+ * first-level cache. A panel is first copied together when that pays (several pairs, or the
+ * last one, narrower than 32 and padded with zeros), because rows d_v floats apart collide
+ * there. Same bits as kernel_base.c: the same operations in the same order for each column.
+ */
 #include "config.h"
 
 #include "fastweight/kernel.h"
