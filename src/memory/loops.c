@@ -10,88 +10,7 @@
 #include <string.h>
 
 #include "fastweight/fmath.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#define WIDE   4 /* vectors abreast */
-
-#ifdef FW_LEVEL_V3
-#include <immintrin.h>
-
-typedef __m256 f8;
-
-INLINE f8 load(const float *x)
-{
-    return _mm256_loadu_ps(x);
-}
-
-INLINE void store(float *x, f8 v)
-{
-    _mm256_storeu_ps(x, v);
-}
-
-INLINE f8 all(float x)
-{
-    return _mm256_set1_ps(x);
-}
-
-INLINE f8 mul8(f8 a, f8 b)
-{
-    return _mm256_mul_ps(a, b);
-}
-
-INLINE f8 fma8(f8 a, f8 b, f8 c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-
-INLINE f8 clamp8(f8 x, float limit) /* keeps a NaN, as clamp_one does */
-{
-    return _mm256_max_ps(all(-limit), _mm256_min_ps(all(limit), x));
-}
-#else
-typedef struct {
-    float x[8];
-} f8;
-
-INLINE f8 load(const float *x)
-{
-    f8 v;
-
-    memcpy(v.x, x, sizeof v.x);
-    return v;
-}
-
-INLINE void store(float *x, f8 v)
-{
-    memcpy(x, v.x, sizeof v.x);
-}
-
-INLINE f8 all(float x)
-{
-    return (f8){ { x, x, x, x, x, x, x, x } };
-}
-
-INLINE f8 mul8(f8 a, f8 b)
-{
-    for (int l = 0; l < 8; l++)
-        a.x[l] *= b.x[l];
-    return a;
-}
-
-INLINE f8 fma8(f8 a, f8 b, f8 c)
-{
-    for (int l = 0; l < 8; l++)
-        c.x[l] = __builtin_fmaf(a.x[l], b.x[l], c.x[l]);
-    return c;
-}
-
-INLINE f8 clamp8(f8 x, float limit)
-{
-    for (int l = 0; l < 8; l++)
-        x.x[l] = x.x[l] > limit ? limit : x.x[l] < -limit ? -limit : x.x[l];
-    return x;
-}
-#endif
+#include "lanes.h"
 
 /* y of `w` vectors of columns (w a constant where it is used). */
 INLINE void apply_panel(const float *A, size_t rows, size_t cols, const float *x, float *y,
@@ -202,11 +121,6 @@ static void product(const float *A, const float *B, float *C, size_t n, size_t m
 {
     for (size_t i = 0; i < n; i++)
         apply(B, m, p, A + i * m, C + i * p);
-}
-
-INLINE float clamp_one(float x, float limit)
-{
-    return x > limit ? limit : x < -limit ? -limit : x;
 }
 
 static void clamp(float *x, size_t n, float limit)

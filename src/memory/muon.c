@@ -10,6 +10,8 @@
 
 #include "muon.h"
 
+#include <string.h>
+
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 #include "loops.h"
@@ -17,26 +19,20 @@
 #define STEPS   5
 #define SQUARES (FW_MUON_MAX * FW_MUON_MAX)
 
-/* A = X X', (m, m), of X (m, n). */
-static void gram(const float *X, size_t m, size_t n, float *A)
-{
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = i; j < m; j++)
-            A[i * m + j] = A[j * m + i] = fw_loops()->dot(X + i * n, X + j * n, n);
-}
-
 /* X (m, n), m <= n; one iteration. */
 static void iterate(float *X, size_t m, size_t n)
 {
+    const struct fw_loops *l = fw_loops();
     float A[SQUARES], B[SQUARES];
 
-    gram(X, m, n, A);
-    fw_loops()->product(A, A, B, m, m, m);
-    for (size_t i = 0; i < m * m; i++)
-        B[i] = __builtin_fmaf(2.0315f, B[i], -4.7750f * A[i]);
-    fw_loops()->product(B, X, A, m, m, n);
-    for (size_t i = 0; i < m * n; i++)
-        X[i] = __builtin_fmaf(3.4445f, X[i], A[i]);
+    for (size_t i = 0; i < m; i++)
+        l->apply_rows(X, m, n, X + i * n, A + i * m);
+    l->product(A, A, B, m, m, m);
+    l->scale(-4.7750f, A, m * m);
+    l->axpy(2.0315f, B, A, m * m);
+    l->product(A, X, B, m, m, n);
+    l->axpy(3.4445f, X, B, m * n);
+    memcpy(X, B, m * n * sizeof *X);
 }
 
 /* Y (cols, rows) of X (rows, cols). */

@@ -32,7 +32,7 @@ struct own {
 };
 
 static float step_size(const struct fw_memory *m, const struct fw_span *s, size_t t,
-                       const struct fw_window *w)
+                       struct fw_window *w)
 {
     float eta = fw_scalar(s, ETA, t);
 
@@ -47,6 +47,7 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
     struct fw_head h = fw_memory_head(m, block, head);
     struct fw_window w;
 
+    fw_window_start(&w);
     for (size_t t = 0; t < s->n; t++) {
         struct fw_descent d = { h.S, fw_scalar(s, ALPHA, t), h.S, 1, 0 };
 

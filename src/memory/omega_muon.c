@@ -51,6 +51,7 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
     float *Z = fw_momentum_of(m, block, own->at_Z, head);
     struct fw_window w;
 
+    fw_window_start(&w);
     for (size_t t = 0; t < s->n; t++) {
         struct fw_descent d = { h.S, 1, Z, fw_scalar(s, THETA, t), -1 };
         float alpha = fw_scalar(s, ALPHA, t);

@@ -16,22 +16,59 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "fastweight/fmath.h"
+#include "lanes.h"
 
 static void axpy(double a, const double *x, double *y, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+
+    for (; i + 4 <= n; i += 4)
+        store4(y + i, fma4(all4(a), load4(x + i), load4(y + i)));
+    for (; i < n; i++)
         y[i] = __builtin_fma(a, x[i], y[i]);
+}
+
+/* y_j += sum_i x_i A_ij, i in order, for `w` vectors (a constant where it is used). */
+INLINE void apply_block(const float *A, size_t rows, size_t cols, const double *x, double *y,
+                        int w)
+{
+    d4 sum[WIDE];
+
+    for (int c = 0; c < w; c++)
+        sum[c] = load4(y + 4 * c);
+    for (size_t i = 0; i < rows; i++, A += cols)
+        for (int c = 0; c < w; c++)
+            sum[c] = fma4(all4(x[i]), widen4(A + 4 * c), sum[c]);
+    for (int c = 0; c < w; c++)
+        store4(y + 4 * c, sum[c]);
+}
+
+/* y_j += sum_i x_i A_ij, i in order. */
+static void apply(const float *A, size_t rows, size_t cols, const double *x, double *y)
+{
+    size_t j = 0;
+
+    for (; j + 4 * WIDE <= cols; j += 4 * WIDE)
+        apply_block(A + j, rows, cols, x, y + j, WIDE);
+    for (; j + 4 <= cols; j += 4)
+        apply_block(A + j, rows, cols, x, y + j, 1);
+    for (; j < cols; j++)
+        for (size_t i = 0; i < rows; i++)
+            y[j] = __builtin_fma(x[i], (double)A[i * cols + j], y[j]);
 }
 
 static double dot(const double *x, const double *y, size_t n)
 {
-    double lane[8] = { 0 }, sum = 0;
+    d4 low = all4(0), high = all4(0);
+    double lane[8], sum = 0;
     size_t i = 0;
 
-    for (; i + 8 <= n; i += 8)
-        for (size_t l = 0; l < 8; l++)
-            lane[l] = __builtin_fma(x[i + l], y[i + l], lane[l]);
+    for (; i + 8 <= n; i += 8) {
+        low = fma4(load4(x + i), load4(y + i), low);
+        high = fma4(load4(x + i + 4), load4(y + i + 4), high);
+    }
+    store4(lane, low);
+    store4(lane + 4, high);
     for (size_t l = 0; i + l < n; l++)
         lane[l] = __builtin_fma(x[i + l], y[i + l], lane[l]);
     for (size_t l = 0; l < 8; l++)
@@ -41,23 +78,27 @@ static double dot(const double *x, const double *y, size_t n)
 
 #define ATTEMPTS 14 /* 2^-24 8^12 = 4096: more than any row has elements */
 
-/* Eliminates with `more` added to the diagonal; false when a pivot is too small. */
+/* Eliminates with `more` added to the diagonal; false when a pivot is too small. Rows begin up
+ * to three elements before their diagonal and end on a multiple of four, so that no vector is
+ * cut short: what lies below the diagonal is never read. */
 static bool eliminate(const struct fw_system *s, double more, struct fw_factor *f)
 {
-    size_t n = s->n;
+    size_t n = s->n, width = f->width;
 
     for (size_t i = 0; i < n; i++)
-        for (size_t j = i; j < n; j++)
-            f->A[i * n + j] = (double)s->H[i * n + j];
+        for (size_t j = i & ~(size_t)3; j < width; j++)
+            f->A[i * width + j] = j < n ? (double)s->H[i * n + j] : 0;
     for (size_t k = 0; k < n; k++) {
-        const double *row = f->A + k * n;
+        const double *row = f->A + k * width;
         double added = (double)s->lambda[k] + more, pivot = row[k] + added;
 
         if (!(pivot >= added / 2))
             return false;
         f->d[k] = 1 / pivot;
-        for (size_t i = k + 1; i < n; i++)
-            axpy(-row[i] * f->d[k], row + i, f->A + i * n + i, n - i);
+        for (size_t i = k + 1, at; i < n; i++) {
+            at = i & ~(size_t)3;
+            axpy(-row[i] * f->d[k], row + at, f->A + i * width + at, width - at);
+        }
     }
     return true;
 }
@@ -76,6 +117,7 @@ static void factor(const struct fw_system *s, struct fw_factor *f)
     double more = 0;
 
     f->n = s->n;
+    f->width = (s->n + 3) & ~(size_t)3;
     for (int i = 0; i < ATTEMPTS && !eliminate(s, more, f); i++)
         more = more > 0 ? 8 * more : 0x1p-24 * largest(s->H, s->n * s->n);
 }
@@ -85,9 +127,9 @@ static void solve(const struct fw_factor *f, double *x)
     size_t n = f->n;
 
     for (size_t k = 0; k < n; k++)
-        axpy(-x[k] * f->d[k], f->A + k * n + k + 1, x + k + 1, n - k - 1);
+        axpy(-x[k] * f->d[k], f->A + k * f->width + k + 1, x + k + 1, n - k - 1);
     for (size_t k = n; k-- > 0;)
-        x[k] = (x[k] - dot(f->A + k * n + k + 1, x + k + 1, n - k - 1)) * f->d[k];
+        x[k] = (x[k] - dot(f->A + k * f->width + k + 1, x + k + 1, n - k - 1)) * f->d[k];
 }
 
 /* y = (H + diag(lambda)) x; H is symmetric, so its rows serve as columns. */
@@ -95,9 +137,7 @@ static void multiply(const struct fw_system *s, const double *x, double *y)
 {
     for (size_t j = 0; j < s->n; j++)
         y[j] = (double)s->lambda[j] * x[j];
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t j = 0; j < s->n; j++)
-            y[j] = __builtin_fma(x[i], (double)s->H[i * s->n + j], y[j]);
+    apply(s->H, s->n, s->n, x, y);
 }
 
 static void cg(const struct fw_system *s, const float *q, size_t steps, double *x)
@@ -132,9 +172,7 @@ static void values(const float *G, size_t rows, size_t cols, const double *x, fl
     double y[FW_CG_MAX];
 
     memset(y, 0, cols * sizeof *y);
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++)
-            y[j] = __builtin_fma(x[i], (double)G[i * cols + j], y[j]);
+    apply(G, rows, cols, x, y);
     for (size_t j = 0; j < cols; j++)
         o[j] = (float)(y[j] > 1e30 ? 1e30 : y[j] < -1e30 ? -1e30 : y[j] == y[j] ? y[j] : 0);
 }

@@ -18,9 +18,10 @@ struct fw_system {
 };
 
 struct fw_factor {
-    size_t n;
-    double A[FW_FACTOR_MAX * FW_FACTOR_MAX]; /* (n, n): what is left of row i at its pivot */
-    double d[FW_FACTOR_MAX];                 /* 1 / pivot */
+    size_t n, width; /* width: n up to a multiple of 4 */
+    double
+        A[FW_FACTOR_MAX * FW_FACTOR_MAX]; /* (n, width): what is left of row i at its pivot */
+    double d[FW_FACTOR_MAX];              /* 1 / pivot */
 };
 
 struct fw_solvers {

@@ -106,16 +106,34 @@ void fw_window_push(const struct fw_memory *m, const struct fw_window_plan *p, v
     shift(field(block, p->at_u, p, head, 1), past, 1, &w->u[past]);
 }
 
-/* One power iteration; the bound that x gives. Where x has become zero N's row is zero, which
- * leaves the other eigenvalues as they are. */
-static double iterate(const float *N, size_t n, double *x)
+/* Within a span only the newest pair's products are new. */
+static void update_gram(struct fw_window *w, size_t rows)
 {
-    double y[FW_WINDOW_MAX], bound = 0;
+    size_t n = w->n, from = w->known ? n - 1 : 0;
 
+    for (size_t i = 0; i < from; i++)
+        memmove(w->gram + i * n, w->gram + (i + 1) * n + 1, (n - 1) * sizeof *w->gram);
+    for (size_t i = from; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            float a = __builtin_fabsf(fw_loops()->dot(w->k[i], w->k[j], rows));
+
+            w->gram[i * n + j] = w->gram[j * n + i] = a;
+        }
+    w->known = true;
+}
+
+/* One power iteration, x <- N x / bound; the bound that x gives. Where x has become zero N's
+ * row is zero, which leaves the other eigenvalues as they are. */
+static double iterate(const struct fw_window *w, double *x)
+{
+    double y[FW_WINDOW_MAX] = { 0 }, bound = 0;
+    size_t n = w->n;
+
+    for (size_t j = 0; j < n; j++)
+        for (size_t i = 0; i < n; i++)
+            y[i] += (double)w->gram[j * n + i] * x[j];
     for (size_t i = 0; i < n; i++) {
-        y[i] = 0;
-        for (size_t j = 0; j < n; j++)
-            y[i] = __builtin_fma((double)N[i * n + j], x[j], y[i]);
+        y[i] *= (double)w->u[i];
         if (x[i] > 0 && y[i] > bound * x[i])
             bound = y[i] / x[i];
     }
@@ -124,23 +142,20 @@ static double iterate(const float *N, size_t n, double *x)
     return bound;
 }
 
-float fw_window_safe_step(const struct fw_window *w, size_t rows, float cap)
+void fw_window_start(struct fw_window *w)
 {
-    float N[FW_WINDOW_MAX * FW_WINDOW_MAX];
+    w->known = false;
+}
+
+float fw_window_safe_step(struct fw_window *w, size_t rows, float cap)
+{
     double x[FW_WINDOW_MAX], bound = 0;
-    size_t n = w->n;
 
-    for (size_t i = 0; i < n; i++) {
+    update_gram(w, rows);
+    for (size_t i = 0; i < w->n; i++)
         x[i] = 1;
-        for (size_t j = i; j < n; j++) {
-            float a = __builtin_fabsf(fw_loops()->dot(w->k[i], w->k[j], rows));
-
-            N[i * n + j] = w->u[i] * a;
-            N[j * n + i] = w->u[j] * a;
-        }
-    }
     for (int i = 0; i < ITERATIONS; i++)
-        bound = iterate(N, n, x);
+        bound = iterate(w, x);
     return bound * (double)cap > 1 ? (float)(1 / bound) : cap;
 }
 

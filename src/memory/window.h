@@ -19,6 +19,8 @@ struct fw_window { /* the pairs of one step, oldest first; borrowed */
     size_t n;
     const float *k[FW_WINDOW_MAX], *v[FW_WINDOW_MAX];
     float u[FW_WINDOW_MAX];
+    bool known;                                /* gram is that of the window one pair ago */
+    float gram[FW_WINDOW_MAX * FW_WINDOW_MAX]; /* |k_i.k_j| */
 };
 
 struct fw_descent {
@@ -33,6 +35,8 @@ int fw_window_plan(struct fw_memory *m, struct fw_config *c, struct fw_window_pl
                    struct fw_err *err);
 int fw_window_validate(const struct fw_memory *m, const struct fw_window_plan *p,
                        const void *block, size_t head, struct fw_err *err);
+/* Once, before the first pair of a span. */
+void fw_window_start(struct fw_window *w);
 /* The window with one more pair at its end. */
 void fw_window_open(const struct fw_memory *m, const struct fw_window_plan *p,
                     const void *block, size_t head, struct fw_window *w);
@@ -40,8 +44,9 @@ void fw_window_add(struct fw_window *w, const float *k, const float *v, float u)
 /* Drops the oldest pair for the newest one. */
 void fw_window_push(const struct fw_memory *m, const struct fw_window_plan *p, void *block,
                     size_t head, const struct fw_window *w);
-/* min(cap, 1 / L), L an upper bound of the largest eigenvalue of sum_i u_i k_i k_i'. */
-float fw_window_safe_step(const struct fw_window *w, size_t rows, float cap);
+/* min(cap, 1 / L), L an upper bound of the largest eigenvalue of sum_i u_i k_i k_i'. For every
+ * pair of a span, or for none. */
+float fw_window_safe_step(struct fw_window *w, size_t rows, float cap);
 /* One gradient step; err (d_v,): v - S'k of the newest pair. */
 void fw_window_descend(const struct fw_memory *m, const struct fw_window *w,
                        const struct fw_descent *d, float *err);

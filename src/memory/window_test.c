@@ -20,6 +20,7 @@ static void make_window(struct pairs *p, size_t n, float common, uint64_t seed)
     static const float v[D];
 
     p->w.n = 0;
+    fw_window_start(&p->w);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < D; j++)
             p->k[i][j] = common + next_float(&seed);
@@ -81,6 +82,7 @@ START_TEST(the_cap_holds_and_a_window_of_nothing_takes_it)
     make_window(p, 4, 1, 3);
     ck_assert(fw_window_safe_step(&p->w, D, 1e-3f) == 1e-3f);
     memset(p->k, 0, sizeof p->k);
+    fw_window_start(&p->w);
     ck_assert(fw_window_safe_step(&p->w, D, 7) == 7);
     make_window(p, 4, 1, 3);
     memset(p->w.u, 0, sizeof p->w.u);
