@@ -72,17 +72,25 @@ float fw_softplus(float x)
     return (float)(e < 1e-9 ? e : fw_log(1 + e));
 }
 
-float fw_sigmoid(float x)
+void fw_sigmoids(const float *x, float *y, size_t n)
 {
-    return (float)(1 / (1 + fw_exp(-(double)x)));
+    for (size_t j = 0; j < n; j++)
+        y[j] = -x[j];
+    fw_loops()->exp(y, y, n);
+    for (size_t j = 0; j < n; j++)
+        y[j] = 1 / (1 + y[j]);
 }
 
 void fw_core_output(float *o, size_t n, const float *D, size_t d_stride, const float *x,
                     const float *z)
 {
-    for (size_t j = 0; j < n; j++) {
-        double y = (double)o[j] + (D ? (double)D[j * d_stride] * (double)x[j] : 0);
+    float gate[FW_MAX_DIM];
 
-        o[j] = (float)(z ? y * ((double)z[j] / (1 + fw_exp(-(double)z[j]))) : y);
-    }
+    for (size_t j = 0; j < n; j++)
+        o[j] = __builtin_fmaf(D[j * d_stride], x[j], o[j]);
+    if (!z)
+        return;
+    fw_sigmoids(z, gate, n);
+    for (size_t j = 0; j < n; j++)
+        o[j] *= z[j] * gate[j];
 }

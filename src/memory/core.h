@@ -31,11 +31,12 @@ void fw_core_read(const struct fw_head *h, const struct fw_span *s, size_t t);
 void fw_core_read_head(const struct fw_memory *m, const void *block, size_t head,
                        const struct fw_reads *r);
 
-/* log(1 + exp(x)) and 1 / (1 + exp(-x)), in double, rounded once. */
+/* log(1 + exp(x)), in double, rounded once. */
 float fw_softplus(float x);
-float fw_sigmoid(float x);
-/* o_j = (o_j + D_j x_j) silu(z_j): the output of the state-space layers. D and z may be absent
- * (stride 0); D has one number per head (d_stride 0) or per channel (1). */
+/* y_j = 1 / (1 + exp(-x_j)). */
+void fw_sigmoids(const float *x, float *y, size_t n);
+/* o_j = (o_j + D_j x_j) silu(z_j): the output of the state-space layers. z may be NULL: no
+ * gate; D has one number per head (d_stride 0) or per channel (1). */
 void fw_core_output(float *o, size_t n, const float *D, size_t d_stride, const float *x,
                     const float *z);
 

@@ -30,12 +30,13 @@ static void step_sizes(const struct fw_memory *m, const struct fw_span *s, size_
 {
     const float *k = fw_row(s->k, t), *v = fw_row(s->v, t);
     const float *dt = fw_row(s->in[DT], t), *bias = fw_row(s->in[DT_BIAS], t);
-    double kk = fw_sum_squares(k, m->rows);
+    float kk = (float)fw_sum_squares(k, m->rows);
 
+    for (size_t j = 0; j < m->d_v; j++)
+        delta[j] = dt[j] + bias[j];
+    fw_sigmoids(delta, delta, m->d_v);
     for (size_t j = 0; j < m->d_v; j++) {
-        double b = (double)fw_sigmoid(dt[j] + bias[j]);
-
-        delta[j] = (float)(b / (1 + b * kk));
+        delta[j] = delta[j] / __builtin_fmaf(delta[j], kk, 1);
         u[j] = delta[j] * v[j];
     }
 }

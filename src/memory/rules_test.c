@@ -171,7 +171,7 @@ static const struct {
     { "retention", 0xc65ce9c2b4ac5f32 },     { "gla", 0x95914a1fb33f928b },
     { "mamba2", 0x80d46ab31239cf7d },        { "delta", 0x54a162498c345a09 },
     { "gated_delta", 0x335f57ebc82eb656 },   { "kda", 0x429a98fc4a98dd92 },
-    { "comba", 0x3aa47db64c9a7d6a },         { "longhorn", 0xd373c5136ff0b9f9 },
+    { "comba", 0x3aa47db64c9a7d6a },         { "longhorn", 0x92be94a355c0a692 },
     { "delta_product", 0xf71ff45a481cd494 }, { "gated_delta_product", 0x2c3e1614f49057d4 },
     { "wkv7", 0xe2ef026da3c300f8 },          { "dplr", 0x58dacae7d5b87f24 },
     { "iplr", 0xf11cbef4cc603807 },          { "omega", 0xea12012589b9fb4e },
