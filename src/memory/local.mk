@@ -7,7 +7,8 @@ src_libmemory_a_SOURCES = src/memory/check.c src/memory/core.c src/memory/delta.
 	src/memory/huber.c src/memory/mesa.c src/memory/momentum.c src/memory/muon.c \
 	src/memory/omega.c src/memory/omega_muon.c src/memory/solve.c src/memory/steps.c \
 	src/memory/window.c src/memory/momentum.h src/memory/muon.h src/memory/solve.h \
-	src/memory/lanes.h src/memory/steps.h src/memory/window.h \
+	src/memory/lanes.h src/memory/lanes_double.h \
+	src/memory/steps.h src/memory/window.h \
 	src/memory/core.h src/memory/families.h src/memory/inside.h src/memory/loops.h src/memory/rule.h \
 	src/memory/span.h
 if HAVE_V3

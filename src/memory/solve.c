@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "lanes.h"
+#include "lanes_double.h"
 
 static void axpy(double a, const double *x, double *y, size_t n)
 {
