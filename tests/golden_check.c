@@ -166,23 +166,31 @@ static const char *body_name(const struct test *t, const char *json, bool *unkno
     return ours;
 }
 
-/* Which axes a tensor has, from its layout: "T,H,dk", "T*n,H", "H", "T,N", ... */
+/* Which axes a tensor has, from its layout: "T,H,dk", "T*n,H", "H", "T,N", ... "T'" are the
+ * first tokens only, "chunks" the chunks of `chunk` tokens; what has no layout starts with the
+ * heads. */
 struct axes {
     size_t tokens, each, heads, inner; /* 1 where there is none; each: rows per token */
+    size_t there, shared;              /* rows in time; tokens that share one */
     bool has_inner;
 };
 
 static struct axes axes_of(const struct test *t, const struct fw_tensor *from)
 {
     const char *layout = json_string_value(json_object_get(facts_of(t, from->name), "layout"));
-    struct axes a = { 1, 1, 1, 1, false };
+    struct axes a = { 1, 1, 1, 1, 1, 1, false };
 
+    layout = layout && !*layout ? "H,d" : layout;
     for (uint32_t i = 0; i < from->ndim && layout; i++) {
         size_t n = (size_t)from->shape[i];
 
-        if (*layout == 'T') {
+        if (*layout == 'T' || strncmp(layout, "chunks", 6) == 0) {
             a.tokens = t->tokens;
-            a.each = n / t->tokens;
+            a.there = n;
+            if (*layout == 'c')
+                a.shared = (size_t)json_integer_value(json_object_get(t->json, "chunk"));
+            else if (layout[1] != '\'')
+                a.each = n / t->tokens;
         } else if (*layout == 'H') {
             a.heads = n;
         } else {
@@ -195,25 +203,35 @@ static struct axes axes_of(const struct test *t, const struct fw_tensor *from)
     return a;
 }
 
-/* (tokens, [each,] heads, [inner]): what has no tokens axis is the same for every token, and
- * fewer heads are shared by neighbours (head h reads head h / (H / its heads)). */
+/* The i-th element of F32 or F64, rounded once. */
+static float element(const struct fw_tensor *t, size_t i)
+{
+    return t->dtype == FW_F32 ? ((const float *)t->data)[i]
+                              : (float)((const double *)t->data)[i];
+}
+
+/* (tokens, [each,] heads, [inner]): what has no tokens axis is the same for every token, tokens
+ * that are not there are 0, and fewer heads are shared by neighbours (head h reads head h / (H
+ * / its heads)). */
 static enum verdict lay_out(struct test *t, const struct fw_tensor *from, float **own,
                             struct fw_tensor *to)
 {
     struct axes a = axes_of(t, from);
     size_t rows = t->tokens * a.each * t->heads, group = t->heads / a.heads;
-    const float *x = from->data;
     float *y;
 
-    if (from->dtype != FW_F32 || t->heads % a.heads || a.each == 0)
+    if ((from->dtype != FW_F32 && from->dtype != FW_F64) || t->heads % a.heads || a.each == 0 ||
+        a.shared == 0)
         return fail(t, FAIL, "layout not understood", from->name);
-    y = malloc(rows * a.inner * sizeof *y);
+    y = calloc(rows * a.inner, sizeof *y);
     if (!y)
         return fail(t, FAIL, "out of memory", NULL);
     for (size_t row = 0; row < rows; row++) {
-        size_t time = a.tokens == 1 ? 0 : row / t->heads, head = row % t->heads / group;
+        size_t time = a.tokens == 1 ? 0 : row / t->heads / a.shared;
+        size_t head = row % t->heads / group;
 
-        memcpy(y + row * a.inner, x + (time * a.heads + head) * a.inner, a.inner * sizeof *y);
+        for (size_t i = 0; i < a.inner && time < a.there; i++)
+            y[row * a.inner + i] = element(from, (time * a.heads + head) * a.inner + i);
     }
     to->ndim = 0;
     to->shape[to->ndim++] = t->tokens;
@@ -359,19 +377,20 @@ static enum verdict set_initial_states(struct test *t)
     for (const struct golden_name *n = t->rule->initial; n->json; n++) {
         const struct fw_tensor *s = fw_tensors_find(&t->file.tensors, n->json);
         const struct fw_field *f = fw_layout_find(fw_memory_layout(t->memory), n->ours);
-        char *at;
+        float *at;
 
         if (!s)
             continue;
-        if (!f || s->dtype != FW_F32 || s->bytes != f->bytes)
+        if (!f || (s->dtype != FW_F32 && s->dtype != FW_F64) ||
+            s->bytes / fw_dtype_bytes(s->dtype) != f->bytes / sizeof(float))
             return fail(t, FAIL, "no such state here", s->name);
         t->started = true;
-        at = (char *)t->block + f->offset;
-        if (is_transposed(t, s->name))
-            transpose((float *)(void *)at, t->heads, fw_memory_rows(t->memory), t->d_v,
-                      s->data);
+        at = (float *)(void *)((char *)t->block + f->offset);
+        if (is_transposed(t, s->name) && s->dtype == FW_F32)
+            transpose(at, t->heads, fw_memory_rows(t->memory), t->d_v, s->data);
         else
-            memcpy(at, s->data, f->bytes);
+            for (size_t i = 0; i < f->bytes / sizeof *at; i++)
+                at[i] = element(s, i);
     }
     return OK;
 }

@@ -19,5 +19,7 @@ extern const struct fw_rule fw_rule_longhorn;
 /* omega.c, omega_muon.c, momentum.c, huber.c, mesa.c */
 extern const struct fw_rule fw_rule_omega, fw_rule_omega_muon, fw_rule_momentum, fw_rule_huber,
     fw_rule_mesa;
+/* ttt.c, titans.c */
+extern const struct fw_rule fw_rule_ttt_linear, fw_rule_ttt_mlp, fw_rule_titans;
 
 #endif

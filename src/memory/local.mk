@@ -6,6 +6,7 @@ src_libmemory_a_SOURCES = src/memory/check.c src/memory/core.c src/memory/delta.
 	src/memory/plan.c src/memory/rule.c src/memory/state.c \
 	src/memory/huber.c src/memory/mesa.c src/memory/momentum.c src/memory/muon.c \
 	src/memory/omega.c src/memory/omega_muon.c src/memory/solve.c src/memory/steps.c \
+	src/memory/gelu.c src/memory/net.c src/memory/titans.c src/memory/ttt.c src/memory/net.h \
 	src/memory/window.c src/memory/momentum.h src/memory/muon.h src/memory/solve.h \
 	src/memory/lanes.h src/memory/lanes_double.h \
 	src/memory/steps.h src/memory/window.h \
@@ -17,7 +18,8 @@ noinst_LIBRARIES += $(MEMORY_V3)
 LIBFASTWEIGHT += $(MEMORY_V3)
 src_libmemory_v3_a_CPPFLAGS = $(V3_CPPFLAGS)
 src_libmemory_v3_a_CFLAGS = $(V3_CFLAGS)
-src_libmemory_v3_a_SOURCES = src/memory/loops.c src/memory/solve.c src/memory/steps.c
+src_libmemory_v3_a_SOURCES = src/memory/gelu.c src/memory/loops.c src/memory/solve.c \
+	src/memory/steps.c
 endif
 fwinclude_HEADERS += include/fastweight/memory.h
 MEMORY_LIBS = src/libmemory.a $(MEMORY_V3) $(TENSOR_LIBS) $(NUM_LIBS)

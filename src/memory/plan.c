@@ -218,7 +218,7 @@ uint32_t fw_memory_d_v(const struct fw_memory *m)
 
 uint32_t fw_memory_rows(const struct fw_memory *m)
 {
-    return m->rule->traits & FW_MATRIX || m->rule->state ? (uint32_t)m->rows : 0;
+    return m->at_S != FW_NOWHERE || m->rule->state ? (uint32_t)m->rows : 0;
 }
 
 void fw_memory_init(const struct fw_memory *m, void *block)

@@ -8,6 +8,7 @@
 #include "families.h"
 #include "fastweight/num.h"
 #include "loops.h"
+#include "net.h"
 #include "solve.h"
 #include "steps.h"
 
@@ -18,7 +19,8 @@ const struct fw_rule *const fw_rules[] = {
     &fw_rule_longhorn,    &fw_rule_delta_product, &fw_rule_gated_delta_product,
     &fw_rule_wkv7,        &fw_rule_dplr,          &fw_rule_iplr,
     &fw_rule_omega,       &fw_rule_omega_muon,    &fw_rule_momentum,
-    &fw_rule_huber,       &fw_rule_mesa,          NULL,
+    &fw_rule_huber,       &fw_rule_mesa,          &fw_rule_ttt_linear,
+    &fw_rule_ttt_mlp,     &fw_rule_titans,        NULL,
 };
 
 const struct fw_rule *fw_rule_find(const char *name)
@@ -54,6 +56,15 @@ const struct fw_solvers *fw_solvers(void)
         return &fw_solvers_v3;
 #endif
     return &fw_solvers_base;
+}
+
+const struct fw_gelus *fw_gelus(void)
+{
+#ifdef HAVE_V3
+    if (fw_num_level() == FW_LEVEL_X86_64_V3)
+        return &fw_gelus_v3;
+#endif
+    return &fw_gelus_base;
 }
 
 static size_t add_name(const char *name, const char **ret, size_t n, size_t max)

@@ -115,7 +115,8 @@ static inline void free_many(struct many *b)
         free(b->data[i]);
 }
 
-#define TOKENS 150
+#define TOKENS     150
+#define SETUP_KEYS 4
 
 /* A rule's other forms are listed here, as config keys. */
 static const struct setup { /* a session; rule NULL: every row */
@@ -124,7 +125,7 @@ static const struct setup { /* a session; rule NULL: every row */
     struct {
         const char *key, *word;
         double number;
-    } config[3];
+    } config[SETUP_KEYS];
 } setups[] = {
     { NULL, 2, 6, 6, { { NULL, NULL, 0 } } },
     { NULL, 1, 8, 8, { { "key_norm", "l2", 0 } } },
@@ -137,6 +138,18 @@ static const struct setup { /* a session; rule NULL: every row */
     { "omega", 1, 9, 4, { { "window", NULL, 128 }, { "feature_map", "dpfp", 0 } } },
     { "omega_muon", 2, 7, 5, { { "window", NULL, 1 } } },
     { "mesa", 2, 9, 5, { { "solver", "cg", 0 }, { "cg_iterations", NULL, 7 } } },
+    { "ttt_linear", 2, 7, 7, { { "variant", "fla", 0 }, { "mini_batch", NULL, 5 } } },
+    { "ttt_mlp", 2, 5, 5, { { "mini_batch", NULL, 7 }, { "hidden", NULL, 9 } } },
+    { "titans", 2, 5, 7, { { "depth", NULL, 2 }, { "batch", NULL, 3 } } },
+    { "titans", 1, 5, 3, { { "chunk", NULL, 7 }, { "batch", NULL, 14 } } },
+    { "titans",
+      2,
+      6,
+      6,
+      { { "depth", NULL, 2 },
+        { "layer_norm", "true", 0 },
+        { "chunk", NULL, 3 },
+        { "batch", NULL, 9 } } },
 };
 #define SETUPS (sizeof setups / sizeof setups[0])
 
@@ -163,8 +176,10 @@ static inline int new_memory(struct fw_memory **ret, const struct setup *s, cons
     fw_params_set_number(&p, "heads", (double)s->heads, NULL);
     fw_params_set_number(&p, "d_k", (double)s->d_k, NULL);
     fw_params_set_number(&p, "d_v", (double)s->d_v, NULL);
-    for (size_t i = 0; i < 3 && s->config[i].key; i++)
-        if (s->config[i].word)
+    for (size_t i = 0; i < SETUP_KEYS && s->config[i].key; i++)
+        if (s->config[i].word && strcmp(s->config[i].word, "true") == 0)
+            fw_params_set_bool(&p, s->config[i].key, true, NULL);
+        else if (s->config[i].word)
             fw_params_set_string(&p, s->config[i].key, s->config[i].word, NULL);
         else
             fw_params_set_number(&p, s->config[i].key, s->config[i].number, NULL);
