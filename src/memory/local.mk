@@ -30,7 +30,8 @@ UNIT_TESTS += src/memory/check_test src/memory/feature_test src/memory/gradient_
 	src/memory/plan_test src/memory/rules_hostile_test \
 	src/memory/rules_test src/memory/state_test \
 	src/memory/correlated_test src/memory/descent_test src/memory/muon_test \
-	src/memory/solve_test src/memory/window_test
+	src/memory/net_test src/memory/solve_test src/memory/ttt_test \
+	src/memory/window_test
 src_memory_check_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_inspect_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_memory_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
@@ -46,3 +47,5 @@ src_memory_descent_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_muon_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_solve_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_window_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_net_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_ttt_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

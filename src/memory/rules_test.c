@@ -177,6 +177,8 @@ static const struct {
     { "iplr", 0xf11cbef4cc603807 },          { "omega", 0xea12012589b9fb4e },
     { "omega_muon", 0xbc0318f2011fbcce },    { "momentum", 0xf508dee7770e0246 },
     { "huber", 0xc51ad2caa1897162 },         { "mesa", 0x926adf482c3439d2 },
+    { "ttt_linear", 0x3e5513fc2f7cd69c },    { "ttt_mlp", 0x22738d1e61a9f6ea },
+    { "titans", 0x283d78b9c4186b21 },
 };
 
 static uint64_t fnv(const unsigned char *x, size_t n)
