@@ -23,14 +23,15 @@ def part_of(case, part):
 
 class Golden(fw.Case):
     def cases(self, started):
-        """One case of each rule, feature map and form; `started`: also from a state."""
+        """One case of each rule, map, form and variant; `started`: also from a state."""
         if not os.path.exists(CHECK):
             self.skipTest("no golden_check here")
         lines = subprocess.run([CHECK, "--requests", CASES], check=True, stdout=subprocess.PIPE,
                                text=True).stdout.splitlines()
         chosen = {}
         for case in map(json.loads, lines):
-            key = tuple(case["config"].get(k) for k in ("rule", "feature_map", "form", "solver"))
+            key = tuple(case["config"].get(k) for k in ("rule", "feature_map", "form", "solver",
+                                                          "variant", "depth"))
             if started or not case["started"]:
                 chosen.setdefault(key, case)
         self.assertGreater(len(chosen), 15)
