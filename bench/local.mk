@@ -1,5 +1,5 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
-BENCHES = bench/store bench/delta
+BENCHES = bench/store bench/delta bench/lifetime bench/memory
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -11,3 +11,9 @@ bench_store_LDADD = $(STORE_LIBS)
 bench_delta_SOURCES = bench/delta.c
 bench_delta_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
 bench_delta_LDADD = $(MEMORY_LIBS)
+
+noinst_HEADERS += bench/engine_calls.h
+bench_lifetime_SOURCES = bench/lifetime.c
+bench_lifetime_LDADD = $(ENGINE_LIBS)
+bench_memory_SOURCES = bench/memory.c
+bench_memory_LDADD = $(ENGINE_LIBS)
