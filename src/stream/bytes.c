@@ -63,19 +63,20 @@ static int plan_fields(struct fw_stream *s, struct bytes *b, const struct preset
 {
     const uint64_t regs = sizeof(struct regs), tally = sizeof(struct tally);
     const uint64_t ring = b->ring_bytes = power_below(state_bytes / 8);
-    const uint64_t slots = b->table_slots = b->ring_bytes / 16;
+    const uint64_t slots = b->table_slots = b->ring_bytes / 8;
     const struct core_config config = {
         .heads = CONTEXT_HEADS,
         .runs = CONTEXT_RUNS,
         .copies = CONTEXT_COPIES,
         .groups = 1,
-        .classes = { CONTEXT_SECOND, CONTEXT_THIRD },
-        .run_lines = (uint32_t)(state_bytes / 5 / 32),
+        .classes = CONTEXT_CLASSES,
+        .kinds = CONTEXT_KINDS,
+        .run_lines = (uint32_t)(state_bytes / 6 / 32),
         .eta = preset->eta,
         .eta_start = preset->eta_start,
-        .eta_warm = 375,
+        .eta_warm = 4000,
         .eta_final = 0.002F,
-        .weight = 0.37F,
+        .weight = 0.2F,
         .map_limit = 1023,
         .age = 16,
     };

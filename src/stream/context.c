@@ -18,9 +18,9 @@
 #define MATCH_MISSES 8
 #define LEN_MAX      65535u
 
-const char *const context_names[] = { "order1", "order2", "order3", "order4", "order5",
-                                      "word",   "shape",  "above",  "shape8", "coarse",
-                                      "order8", "words",  "skip",   "match",  "above_copy" };
+const char *const context_names[] = { "order1", "order2", "order3", "order4", "word",
+                                      "above",  "shape8", "coarse", "order5", "order8",
+                                      "skip",   "shape",  "field",  "match",  "above_copy" };
 
 static int is_letter(uint8_t c)
 {
@@ -216,15 +216,15 @@ static void read_heads(const struct regs *r, const struct history *h, struct cor
     *head++ = mix(2, c4 & 0xffff);
     *head++ = mix(3, c4 & 0xffffff);
     *head++ = mix(4, c4);
-    *head++ = mix(5, mix(c4, c8 & 0xff));
     *head++ = mix(8, mix(r->word[0], c1));
-    *head++ = mix(14, mix(r->shape, r->token));
     *head++ = mix(18, mix(up | up1 << 8, c1 | kind((uint8_t)(c4 >> 8)) << 8));
     *head++ = mix(19, r->digits & 0xff ? r->shape8 : 0);
     *head++ = mix(20, mix(c4 & 0xf0f0f0f0u, c8 & 0xf0f0));
+    *run++ = mix(5, mix(c4, c8 & 0xff));
     *run++ = mix(7, mix(c4, c8));
-    *run++ = mix(9, mix(r->word[0], mix(r->word[1], letter ? 1 : c1)));
     *run++ = mix(10, mix(r->word[0], r->word[2]) + (letter ? 0 : c1));
+    *run++ = mix(14, mix(r->shape, r->token));
+    *run++ = mix(15, mix(r->field, r->token));
 }
 
 static struct core_guess guess_match(const struct regs *r, const struct history *h)
@@ -255,7 +255,7 @@ void context_read(const struct regs *r, const struct history *h, struct core_con
     ret->copy[0] = guess_match(r, h);
     ret->copy[1] = guess_above(r, h);
     ret->group = 0;
-    ret->second = 0;
+    ret->first = 0;
     ret->third = kind((uint8_t)r->last8) | kind((uint8_t)(r->last8 >> 16)) << 3 |
                  kind((uint8_t)(r->last8 >> 8)) << 6;
 }

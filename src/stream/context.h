@@ -40,11 +40,11 @@ void context_read(const struct regs *r, const struct history *h, struct core_con
 _Static_assert(sizeof(struct regs) == 8 + 148 * 4, "no hidden padding");
 int context_validate(const struct regs *r, struct fw_err *err);
 
-#define CONTEXT_HEADS  10
-#define CONTEXT_RUNS   3
-#define CONTEXT_COPIES 2
-#define CONTEXT_SECOND 40  /* 8 match classes x 5 states of the field copy */
-#define CONTEXT_THIRD  512 /* kinds of the last three bytes */
+#define CONTEXT_HEADS   8
+#define CONTEXT_RUNS    5
+#define CONTEXT_COPIES  2
+#define CONTEXT_CLASSES 40  /* 8 of the match x 5 of the copy from above */
+#define CONTEXT_KINDS   512 /* of the last three bytes */
 extern const char *const context_names[CONTEXT_HEADS + CONTEXT_RUNS + CONTEXT_COPIES];
 
 #endif

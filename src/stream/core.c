@@ -1,6 +1,6 @@
 /* core.c - the core's place in a block: sizes, first values, checks, statistics.
  *
- * Fields, in order: counters; gates.0..2 (rows, 32) and final (rows, 4) F32; head_maps and
+ * Fields, in order: counters; gates.0..2 (rows, 32) and final (rows, 3) F32; head_maps and
  * guess_maps (source, 256) U32 = probability << 10 | count; runs (slots) of 4 bytes
  * {u16 check, u8 symbol, u8 count | missed << 4}; cells (lines, 64): four buckets a line.
  * Weights are bounded by 2^22 in every honest block: one step adds less than 0.25, which is
@@ -27,10 +27,7 @@ static int add(struct fw_layout *l, const char *name, enum fw_dtype dtype, uint6
 
 uint32_t core_gate_rows(const struct core_config *f, int gate)
 {
-    return gate == 0   ? f->groups * 256
-           : gate == 1 ? f->classes[0] * 8
-           : gate == 2 ? f->classes[1]
-                       : (CORE_SOURCES + 1) * 8;
+    return gate == 0 ? f->classes * 8 : gate == 1 ? (f->heads + 1) * 8 : f->kinds;
 }
 
 static uint32_t guesses(const struct core_config *f)
@@ -41,8 +38,7 @@ static uint32_t guesses(const struct core_config *f)
 int core_plan(struct core *c, const struct core_config *config, const struct tables *tables,
               struct fw_layout *l, struct fw_err *err)
 {
-    static const char *const gate_name[CORE_GATES] = { "gates.0", "gates.1", "gates.2",
-                                                       "gates.3" };
+    static const char *const gate_name[CORE_GATES] = { "gates.0", "gates.1", "gates.2" };
     const uint64_t counters = sizeof(struct core_counters);
 
     c->config = *config;

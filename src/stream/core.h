@@ -18,7 +18,7 @@
 #define CORE_SOURCES 15 /* heads + runs + copies, at most */
 #define CORE_INPUTS  32 /* stretch(p) of each, bias, p - 1/2 of each, one spare */
 #define CORE_BIAS    15
-#define CORE_GATES   4
+#define CORE_GATES   3
 #define CORE_BUCKET  16 /* bytes: a check and the 15 cells of one nibble */
 #define CORE_LINE    64 /* bytes: four buckets, or eight pairs of run slots */
 #define CORE_LEVELS  64 /* how sure a guess can be */
@@ -26,8 +26,9 @@
 
 struct core_config {
     uint32_t heads, runs, copies;
-    uint32_t groups;           /* symbols per token: each has its own first gate rows */
-    uint32_t classes[2];       /* of the second gate (times 8 bits) and the third */
+    uint32_t groups;           /* symbols per token: each has its own rows of the last mixing */
+    uint32_t classes;          /* of the first gate */
+    uint32_t kinds;            /* of the third */
     uint32_t run_lines;        /* each 8 slots of 4 bytes */
     float eta, eta_start;      /* the gates' rate: eta + eta_start / (1 + symbols / warm) */
     float eta_warm, eta_final; /* eta_final: rate of the last mixing */
@@ -54,7 +55,7 @@ struct core_counters { /* lies in the block */
 struct core_guess {
     uint32_t symbol; /* 256 | symbol, or 0: none */
     uint32_t level;  /* < CORE_LEVELS */
-    uint32_t weight; /* what it adds to the second gate's class while it is not refuted */
+    uint32_t weight; /* what it adds to the first gate's class while it is not refuted */
 };
 
 struct core_context {            /* what a front computes before each symbol */
@@ -62,7 +63,7 @@ struct core_context {            /* what a front computes before each symbol */
     uint32_t run[CORE_SOURCES];
     struct core_guess copy[CORE_SOURCES];
     uint32_t group;
-    uint32_t second, third; /* classes; `second` of no guess */
+    uint32_t first, third; /* gate rows: `first` is the class when no guess holds */
 };
 
 struct core_node { /* one decision: all its update needs */

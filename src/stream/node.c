@@ -190,13 +190,13 @@ static inline uint32_t read_heads(const struct core *c, const void *block,
     return count;
 }
 
-/* Returns the second gate's class. */
+/* Returns the first gate's class. */
 static inline uint32_t read_guesses(const struct core *c, const void *block,
                                     const struct core_path *path, uint32_t prefix, int bit,
                                     float *x)
 {
     const uint32_t *map = at(block, c->guess_maps);
-    uint32_t kind = path->in->second;
+    uint32_t kind = path->in->first;
 
     for (uint32_t g = 0; g < c->config.runs + c->config.copies; g++) {
         const struct core_guess *guess = &path->guess[g];
@@ -220,19 +220,17 @@ static inline void read_node(const struct core *c, const void *block,
 {
     const uint32_t order0 = path->in->group * 256 + prefix;
     const float *v = (const float *)at(block, c->final) + order0 * CORE_GATES;
-    uint32_t kind;
+    uint32_t known, kind;
     float s = 0;
 
     memset(n->x, 0, sizeof n->x);
-    n->row[3] =
-        read_heads(c, block, path->bucket[bit >> 2], nibble_cell(prefix, bit), n->x) * 8 +
-        (uint32_t)bit;
+    known = read_heads(c, block, path->bucket[bit >> 2], nibble_cell(prefix, bit), n->x);
     kind = read_guesses(c, block, path, prefix, bit, n->x);
     n->x[CORE_BIAS] = 0.4F;
     n->prefix = prefix;
     n->final = order0;
-    n->row[0] = order0;
-    n->row[1] = kind * 8 + (uint32_t)bit;
+    n->row[0] = kind * 8 + (uint32_t)bit;
+    n->row[1] = known * 8 + (uint32_t)bit;
     n->row[2] = path->in->third;
     for (int k = 0; k < CORE_GATES; k++) {
         const float *w = (const float *)at(block, c->gate[k]) + n->row[k] * CORE_INPUTS;
