@@ -1,5 +1,5 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
-BENCHES = bench/store bench/delta bench/lifetime bench/memory
+BENCHES = bench/stream bench/store bench/delta bench/lifetime bench/memory
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -17,3 +17,6 @@ bench_lifetime_SOURCES = bench/lifetime.c
 bench_lifetime_LDADD = $(ENGINE_LIBS)
 bench_memory_SOURCES = bench/memory.c
 bench_memory_LDADD = $(ENGINE_LIBS)
+
+bench_stream_SOURCES = bench/stream.c
+bench_stream_LDADD = $(STREAM_LIBS)
