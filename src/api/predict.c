@@ -1,6 +1,7 @@
 /* predict.c - the next token's distribution, here or after a frozen prefix.
  *
- * Options come in the JSON body or, for a safetensors body (tensor `prefix` or `tokens`), in the query. */
+ * Options come in the JSON body or, for a safetensors body (tensor `prefix` or `tokens`), in
+ * the query. */
 #include "config.h"
 
 #include "op.h"
