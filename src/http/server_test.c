@@ -54,9 +54,10 @@ static void echo(struct fw_http_call *call)
 {
     const struct fw_buf *body = fw_http_body(call);
     char text[64];
+    int shown = body->len < 8 ? (int)body->len : 8; /* a body has no NUL */
 
-    snprintf(text, sizeof text, "%s %zu bytes %.8s", fw_http_segment(call, 0).data, body->len,
-             body->len ? (const char *)body->data : "");
+    snprintf(text, sizeof text, "%s %zu bytes %.*s", fw_http_segment(call, 0).data, body->len,
+             shown, shown ? (const char *)body->data : "");
     answer(call, 200, text);
 }
 
