@@ -219,11 +219,9 @@ int recipes_open(struct fw_engine *e, struct fw_err *err)
 
     for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         for (j = 0; kinds[i]->models[j]; j++) {
-            if (recipe_open(e, kinds[i]->models[j], &none, &e->models[e->model_count], err) ==
-                0)
-                e->model_count++;
-            else if (err && strcmp(err->reason, "unknown_model") != 0)
+            if (recipe_open(e, kinds[i]->models[j], &none, &e->models[e->model_count], err) < 0)
                 return -1;
+            e->model_count++;
         }
     }
     return 0;
