@@ -126,6 +126,22 @@ class BadInput(fw.Case):
         for m in (s.DELTA, s.GATED):
             self.resealed(m, 500 if fw.FULL else 100)
 
+    def test_a_forged_header_with_right_hashes_is_refused_or_learns_on(self):
+        for m in (s.DELTA, s.AUTO, s.EVENTS):
+            id = "h" + m.name.split()[0]
+            file = bytearray(self.taught(m, id))
+            head = 8 + struct.unpack("<Q", file[:8])[0]
+            seal = file.index(s.st_read(file)[1]["file_hash"].encode(), 0, head)
+            bodies = [m.body(m.tokens(50, 4))]
+            for at in range(head):
+                if seal <= at < seal + 32:
+                    continue
+                bad = bytearray(file)
+                bad[at] ^= 1 << self.random.randrange(8)
+                bad[seal:seal + 32] = b"0" * 32
+                bad[seal:seal + 32] = s.xxh128(bad).encode()
+                self.sane_or_refused(m, id, bytes(bad), bodies)
+
     def test_forged_tensors_of_nonsense_are_refused_or_learn_on(self):
         for m in (s.AUTO, s.EVENTS, s.GATED):
             id = "n" + m.name.split()[0]
