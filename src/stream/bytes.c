@@ -35,7 +35,7 @@ struct preset {
 
 static const struct preset presets[] = {
     { "auto", 0.004F, 0.02F },
-    { "text", 0.003F, 0.02F },
+    { "text", 0.002F, 0.02F },
     { "log", 0.006F, 0.02F },
 };
 
@@ -145,6 +145,11 @@ static int bytes_validate(const struct fw_stream *s, const void *block, struct f
 
 /* ---- learning */
 
+static struct history history_of(const struct bytes *b, const void *block, const uint8_t *ring)
+{
+    return (struct history){ ring, b->ring_bytes - 1, at(block, b->table), b->table_slots - 1 };
+}
+
 static void bytes_learn(const struct fw_stream *s, void *block, const void *tokens, size_t n,
                         double *logp)
 {
@@ -152,9 +157,9 @@ static void bytes_learn(const struct fw_stream *s, void *block, const void *toke
     const struct core_fns *fns = core_fns();
     const uint8_t *byte = tokens;
     struct regs *regs = at_mut(block, b->regs);
+    uint8_t *ring = at_mut(block, b->ring);
     uint32_t *table = at_mut(block, b->table), slot;
-    const struct history h = { at_mut(block, b->ring), b->ring_bytes - 1, table,
-                               b->table_slots - 1 };
+    const struct history h = history_of(b, block, ring);
     struct core_context in;
     struct core_path path;
 
@@ -167,7 +172,8 @@ static void bytes_learn(const struct fw_stream *s, void *block, const void *toke
             logp[i] = lp;
         fns->update(&b->core, block, byte[i], &path);
         tally_token(at_mut(block, b->tally), lp);
-        context_advance(regs, &h, byte[i], &slot);
+        ring[regs->pos & h.mask] = byte[i];
+        slot = context_advance(regs, &h);
         table[slot] = regs->pos;
     }
 }
@@ -204,16 +210,12 @@ static void bytes_view_free(struct fw_stream_view *v)
     free(own);
 }
 
-static struct history view_history(struct fw_stream_view *v)
+static struct history view_history(const struct fw_stream_view *v)
 {
     const struct bytes *b = v->s->own;
-    struct bytes_view *own = v->own;
+    const struct bytes_view *own = v->own;
 
-    if (!own->fed)
-        memcpy(own->ring, at(v->block, b->ring), b->ring_bytes);
-    own->fed = 1;
-    return (struct history){ own->ring, b->ring_bytes - 1, at(v->block, b->table),
-                             b->table_slots - 1 };
+    return history_of(b, v->block, own->fed ? own->ring : at(v->block, b->ring));
 }
 
 static void bytes_feed(struct fw_stream_view *v, const void *tokens, size_t n, double *logp)
@@ -221,25 +223,29 @@ static void bytes_feed(struct fw_stream_view *v, const void *tokens, size_t n, d
     const struct bytes *b = v->s->own;
     const struct core_fns *fns = core_fns();
     struct bytes_view *own = v->own;
-    const struct history h = view_history(v);
     const uint8_t *byte = tokens;
     struct core_context in;
     struct core_path path;
-    uint32_t slot;
+    struct history h;
 
+    if (!own->fed)
+        memcpy(own->ring, at(v->block, b->ring), b->ring_bytes);
+    own->fed = 1;
+    h = view_history(v);
     for (size_t i = 0; i < n; i++) {
         if (logp) {
             context_read(&own->regs, &h, &in);
             logp[i] = fw_log(fns->read(&b->core, v->block, &in, byte[i], &path));
         }
-        context_advance(&own->regs, &h, byte[i], &slot);
+        own->ring[own->regs.pos & h.mask] = byte[i];
+        context_advance(&own->regs, &h);
     }
 }
 
 static void bytes_predict(struct fw_stream_view *v, double *logp)
 {
     const struct bytes *b = v->s->own;
-    struct bytes_view *own = v->own;
+    const struct bytes_view *own = v->own;
     const struct history h = view_history(v);
     struct core_context in;
 

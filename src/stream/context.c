@@ -187,19 +187,22 @@ static void find_match(struct regs *r, const struct history *h, uint32_t slot)
         r->match = r->match_len = r->match_missed = 0;
 }
 
-void context_advance(struct regs *r, const struct history *h, uint8_t byte, uint32_t *ret_slot)
+uint32_t context_advance(struct regs *r, const struct history *h)
 {
+    const uint8_t byte = ring_at(h, r->pos);
+    uint32_t slot;
+
     score_copies(r, h, byte);
-    h->ring[r->pos & h->mask] = byte;
     r->pos++;
     r->last8 = r->last8 << 8 | byte;
     advance_words(r, byte);
     advance_shape(r, byte);
     advance_fields(r, byte);
     find_above(r, h);
-    *ret_slot =
-        mix(21, mix((uint32_t)r->last8, (uint32_t)(r->last8 >> 32) & 0xffff)) & h->table_mask;
-    find_match(r, h, *ret_slot);
+    slot = mix(21, mix((uint32_t)r->last8, (uint32_t)(r->last8 >> 32) & 0xffff));
+    slot &= h->table_mask;
+    find_match(r, h, slot);
+    return slot;
 }
 
 /* ---- what the heads see */

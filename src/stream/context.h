@@ -27,14 +27,15 @@ struct regs {               /* lies in the block; a view keeps its own copy */
 };
 
 struct history { /* borrowed: the block's, or a view's own ring */
-    uint8_t *ring;
+    const uint8_t *ring;
     uint32_t mask;
     const uint32_t *table; /* hash of six bytes -> position after them */
     uint32_t table_mask;
 };
 
-/* Takes in one byte. *ret_slot: where the match table wants regs->pos (learning writes it). */
-void context_advance(struct regs *r, const struct history *h, uint8_t byte, uint32_t *ret_slot);
+/* Takes in the byte that the caller has put into the ring at r->pos. Returns where the match
+ * table wants the new r->pos: learning writes it there. */
+uint32_t context_advance(struct regs *r, const struct history *h);
 /* The hashes, guesses and classes for the next byte. */
 void context_read(const struct regs *r, const struct history *h, struct core_context *ret);
 _Static_assert(sizeof(struct regs) == 8 + 148 * 4, "no hidden padding");

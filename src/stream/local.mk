@@ -18,3 +18,13 @@ src_libstream_v3_a_SOURCES = src/stream/node.c
 STREAM_LIBS += src/libstream_v3.a
 endif
 STREAM_LIBS += $(TENSOR_LIBS) $(NUM_LIBS)
+
+noinst_HEADERS += src/stream/stream_testing.h
+EXTRA_DIST += tests/data/text.txt tests/data/log.txt tests/data/json.txt
+UNIT_TESTS += src/stream/stream_test src/stream/view_test src/stream/tables_test \
+	src/stream/core_test src/stream/bytes_test
+src_stream_stream_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
+src_stream_view_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
+src_stream_tables_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
+src_stream_core_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
+src_stream_bytes_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
