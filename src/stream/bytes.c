@@ -68,7 +68,6 @@ static int plan_fields(struct fw_stream *s, struct bytes *b, const struct preset
         .heads = CONTEXT_HEADS,
         .runs = CONTEXT_RUNS,
         .copies = CONTEXT_COPIES,
-        .groups = 1,
         .classes = CONTEXT_CLASSES,
         .kinds = CONTEXT_KINDS,
         .run_lines = (uint32_t)(state_bytes / 6 / 32),

@@ -257,10 +257,8 @@ void context_read(const struct regs *r, const struct history *h, struct core_con
     read_heads(r, h, ret);
     ret->copy[0] = guess_match(r, h);
     ret->copy[1] = guess_above(r, h);
-    ret->group = 0;
-    ret->first = 0;
-    ret->third = kind((uint8_t)r->last8) | kind((uint8_t)(r->last8 >> 16)) << 3 |
-                 kind((uint8_t)(r->last8 >> 8)) << 6;
+    ret->kind = kind((uint8_t)r->last8) | kind((uint8_t)(r->last8 >> 16)) << 3 |
+                kind((uint8_t)(r->last8 >> 8)) << 6;
 }
 
 int context_validate(const struct regs *r, struct fw_err *err)

@@ -49,7 +49,7 @@ int core_plan(struct core *c, const struct core_config *config, const struct tab
         if (add(l, gate_name[k], FW_F32, core_gate_rows(config, k), CORE_INPUTS, &c->gate[k],
                 err) != 0)
             return -1;
-    if (add(l, "final", FW_F32, config->groups * 256, CORE_GATES, &c->final, err) != 0 ||
+    if (add(l, "final", FW_F32, 256, CORE_GATES, &c->final, err) != 0 ||
         add(l, "head_maps", FW_U32, config->heads, 256, &c->head_maps, err) != 0)
         return -1;
     if (guesses(config) &&
@@ -77,7 +77,7 @@ static void init_gates(const struct core *c, void *block)
             for (uint32_t i = 0; i < reading; i++)
                 w[r * CORE_INPUTS + i] = c->config.weight;
     }
-    for (uint32_t r = 0; r < c->config.groups * 256; r++)
+    for (uint32_t r = 0; r < 256; r++)
         for (uint32_t k = 0; k < CORE_GATES; k++)
             ((float *)at_mut(block, c->final))[r * CORE_GATES + k] = 1.0F / CORE_GATES;
 }
@@ -139,8 +139,7 @@ int core_validate(const struct core *c, const void *block, struct fw_err *err)
                           (size_t)core_gate_rows(&c->config, k) * CORE_INPUTS, "gates",
                           err) != 0)
             return -1;
-    if (check_weights(at(block, c->final), (size_t)c->config.groups * 256 * CORE_GATES, "final",
-                      err) != 0 ||
+    if (check_weights(at(block, c->final), (size_t)256 * CORE_GATES, "final", err) != 0 ||
         check_counters(at(block, c->counters), err) != 0)
         return -1;
     for (size_t i = 0; i < cells; i++)

@@ -1,4 +1,4 @@
-/* core.h - the gated binary decisions both models are made of.
+/* core.h - the gated binary decisions the bytes model is made of.
  *
  * A symbol is 8 binary decisions, the nodes of two nibble trees. Each decision reads up to 15
  * sources: heads (one hashed row of cells each, through the head's map) and guesses (a symbol
@@ -26,7 +26,6 @@
 
 struct core_config {
     uint32_t heads, runs, copies;
-    uint32_t groups;           /* symbols per token: each has its own rows of the last mixing */
     uint32_t classes;          /* of the first gate */
     uint32_t kinds;            /* of the third */
     uint32_t run_lines;        /* each 8 slots of 4 bytes */
@@ -62,15 +61,14 @@ struct core_context {            /* what a front computes before each symbol */
     uint32_t head[CORE_SOURCES]; /* hashes */
     uint32_t run[CORE_SOURCES];
     struct core_guess copy[CORE_SOURCES];
-    uint32_t group;
-    uint32_t first, third; /* gate rows: `first` is the class when no guess holds */
+    uint32_t kind; /* row of the third gate */
 };
 
 struct core_node { /* one decision: all its update needs */
     _Alignas(32) float x[CORE_INPUTS];
     float d[CORE_GATES], s, p;
-    uint32_t row[CORE_GATES], final;
-    uint32_t prefix; /* 1, then the bits so far */
+    uint32_t row[CORE_GATES];
+    uint32_t prefix; /* 1, then the bits so far; also the row of the last mixing */
 };
 
 struct core_path {

@@ -5,7 +5,8 @@ src_libstream_a_SOURCES = src/stream/stream.c src/stream/view.c src/stream/stats
 	src/stream/tally.c src/stream/bytes.c src/stream/events.c \
 	src/stream/events_gather.c src/stream/events_read.c src/stream/events_learn.c \
 	src/stream/events_row.c src/stream/events_top.c src/stream/events_check.c \
-	src/stream/stream_int.h src/stream/tables.h src/stream/core.h src/stream/context.h \
+	src/stream/stream_int.h src/stream/tables.h src/stream/core.h src/stream/rows.h \
+	src/stream/context.h \
 	src/stream/tally.h src/stream/events.h
 fwinclude_HEADERS += include/fastweight/stream.h
 STREAM_LIBS = src/libstream.a
