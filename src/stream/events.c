@@ -154,7 +154,7 @@ static void events_learn(const struct fw_stream *s, void *block, const void *tok
     const struct events *e = s->own;
     const uint16_t *id = tokens;
     struct events_regs *regs = at_mut(block, e->regs);
-    uint32_t *table = at_mut(block, e->match_table);
+    uint32_t *table = at_mut(block, e->match_table), slot;
     const struct events_history h = { at_mut(block, e->ring), table };
     struct events_read r;
 
@@ -167,7 +167,8 @@ static void events_learn(const struct fw_stream *s, void *block, const void *tok
             logp[i] = lp;
         events_update(e, block, &r, id[i]);
         tally_token(at_mut(block, e->tally), lp);
-        table[events_advance(e, regs, &h, id[i])] = regs->pos;
+        slot = events_advance(e, regs, &h, id[i]);
+        table[slot] = regs->pos;
     }
 }
 

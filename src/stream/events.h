@@ -90,7 +90,7 @@ struct events_candidate {
 };
 
 struct events_decision {
-    _Alignas(32) float x[EVENTS_INPUTS];
+    float x[EVENTS_INPUTS];
     float z, p;
     uint32_t map[EVENTS_SOURCES]; /* index into maps, or EVENTS_NONE */
     uint32_t candidate;
@@ -112,6 +112,7 @@ struct events_read { /* a pure function of block and history */
     uint32_t next;                                 /* the id next_p is for, or EVENTS_NONE */
 };
 
+void events_row_expect(const struct events *e, const void *block, uint32_t hash); /* soon */
 uint32_t events_row_find(const struct events *e, const void *block, uint32_t hash);
 void events_rows_update(const struct events *e, void *block, const struct events_read *r,
                         uint32_t id);

@@ -99,6 +99,7 @@ static void read_chain(const struct events *e, const void *block, int h, struct 
     while (s->rows < most && s->full &&
            (i = events_row_find(e, block, mix(s->hash, s->rows))) != EVENTS_NONE) {
         s->row[s->rows++] = i;
+        events_row_expect(e, block, mix(s->hash, s->rows + 1));
         for (int k = 0; k < EVENTS_SLOTS; k++) {
             const uint32_t w = rows[i].slot[k].w;
 
@@ -168,6 +169,9 @@ void events_gather(const struct events *e, const void *block, const struct event
     memset(r->index, 0, sizeof r->index);
     r->count = 0;
     contexts(e, regs, ring, r);
+    for (int h = 0; h < EVENTS_HEADS; h++)
+        for (uint32_t j = 0; j < 2; j++)
+            events_row_expect(e, block, mix(r->source[h].hash, j));
     for (int h = 0; h < EVENTS_HEADS; h++)
         read_chain(e, block, h, r);
     read_copy(e, block, regs, ring, r);

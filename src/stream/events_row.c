@@ -33,6 +33,11 @@ static uint32_t line_of(const struct events *e, uint32_t hash)
     return (uint32_t)((uint64_t)hash * e->lines >> 32) * EVENTS_LINE;
 }
 
+void events_row_expect(const struct events *e, const void *block, uint32_t hash)
+{
+    __builtin_prefetch((const struct events_row *)at(block, e->rows) + line_of(e, hash));
+}
+
 uint32_t events_row_find(const struct events *e, const void *block, uint32_t hash)
 {
     const struct events_row *row = at(block, e->rows);
