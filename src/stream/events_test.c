@@ -1,15 +1,11 @@
 #include "config.h"
 
-#include <stdio.h>
-#include <string.h>
+#include <math.h>
 
 #include "fastweight/fmath.h"
-#include "fastweight/hash.h"
-#include "fastweight/num.h"
-#include "fastweight/stream.h"
 
 #include "events.h"
-#include "test_main.h"
+#include "stream_testing.h"
 
 #define SAMPLE 20000
 
@@ -17,16 +13,13 @@ static uint16_t sample[SAMPLE];
 
 static void load_sample(void)
 {
-    const char *top = getenv("top_srcdir");
-    char path[512];
-    FILE *f;
+    size_t len;
+    uint8_t *bytes = read_sample("events.u16", &len);
 
-    fw_num_init();
-    fw_num_thread();
-    snprintf(path, sizeof path, "%s/tests/data/events.u16", top ? top : ".");
-    ck_assert_ptr_nonnull(f = fopen(path, "rb"));
-    ck_assert_uint_eq(fread(sample, 2, SAMPLE, f), SAMPLE);
-    fclose(f);
+    start_numbers();
+    ck_assert_uint_eq(len, sizeof sample);
+    memcpy(sample, bytes, sizeof sample);
+    free(bytes);
 }
 
 static struct fw_stream *plan(double vocab, double state_bytes)
@@ -39,23 +32,6 @@ static struct fw_stream *plan(double vocab, double state_bytes)
     ck_assert_int_eq(fw_stream_new(&s, "events", &config, &resolved, NULL), 0);
     ck_assert_uint_eq(resolved.count, 2);
     return s;
-}
-
-static void *block_of(const struct fw_stream *s)
-{
-    const size_t bytes = fw_stream_layout(s)->block_bytes;
-    void *block = aligned_alloc(64, bytes);
-
-    ck_assert_ptr_nonnull(block);
-    memset(block, 0, bytes);
-    fw_stream_init(s, block);
-    ck_assert_int_eq(fw_stream_validate(s, block, NULL), 0);
-    return block;
-}
-
-static void hash_of(const struct fw_stream *s, const void *block, char *hex)
-{
-    fw_hash_hex(fw_hash128(block, fw_stream_layout(s)->block_bytes), hex);
 }
 
 static struct fw_stream_view *view_of(const struct fw_stream *s, const void *block)
@@ -89,8 +65,8 @@ static uint16_t next_id(uint32_t *x, uint32_t i, uint32_t vocab)
 
 START_TEST(a_stream_cut_anywhere_gives_the_same_block)
 {
-    struct fw_stream *s = plan(65536, 1 << 20);
-    void *whole = block_of(s), *cut = block_of(s);
+    struct fw_stream *s = plan(65536, MIB);
+    void *whole = new_block(s), *cut = new_block(s);
     char a[FW_HASH_HEX], b[FW_HASH_HEX];
 
     load_sample();
@@ -100,8 +76,8 @@ START_TEST(a_stream_cut_anywhere_gives_the_same_block)
         n = n < 6000 - i ? n : 6000 - i;
         fw_stream_learn(s, cut, sample + i, n, NULL);
     }
-    hash_of(s, whole, a);
-    hash_of(s, cut, b);
+    hash_block(s, whole, a);
+    hash_block(s, cut, b);
     ck_assert_str_eq(a, b);
     free(whole);
     free(cut);
@@ -112,8 +88,8 @@ END_TEST
 /* gcc and clang, with and without optimisation, every CPU: these bytes. */
 START_TEST(the_sample_ends_in_known_bytes_at_a_known_price)
 {
-    struct fw_stream *s = plan(20000, 4 << 20);
-    void *block = block_of(s);
+    struct fw_stream *s = plan(20000, 4 * MIB);
+    void *block = new_block(s);
     static double logp[SAMPLE];
     double nats = 0;
     char hex[FW_HASH_HEX];
@@ -123,7 +99,7 @@ START_TEST(the_sample_ends_in_known_bytes_at_a_known_price)
     for (int i = 0; i < SAMPLE; i++)
         nats -= logp[i];
     ck_assert_double_le(nats / SAMPLE, 2.5473);
-    hash_of(s, block, hex);
+    hash_block(s, block, hex);
     ck_assert_str_eq(hex, "d7dce8dde822563a2a9be0a03cfe6dc7");
     free(block);
     fw_stream_free(s);
@@ -158,8 +134,8 @@ static void compare_with_full(const struct fw_stream *s, struct fw_stream_view *
 START_TEST(predict_score_top_and_learn_agree_to_the_bit)
 {
     static const uint32_t vocab[] = { 2, 3, 40, 700, 65536 };
-    struct fw_stream *s = plan(vocab[_i], 1 << 20);
-    void *block = block_of(s);
+    struct fw_stream *s = plan(vocab[_i], MIB);
+    void *block = new_block(s);
     double *full = malloc(vocab[_i] * sizeof *full), logp[3];
     uint32_t x = 7;
     uint16_t id[3];
@@ -189,15 +165,15 @@ END_TEST
 
 START_TEST(a_frozen_score_equals_predict_after_each_prefix_and_changes_nothing)
 {
-    struct fw_stream *s = plan(20000, 1 << 20);
-    void *block = block_of(s);
+    struct fw_stream *s = plan(20000, MIB);
+    void *block = new_block(s);
     struct fw_stream_view *v, *w;
     double *full = malloc(20000 * sizeof *full), logp[60];
     char before[FW_HASH_HEX], after[FW_HASH_HEX];
 
     load_sample();
     fw_stream_learn(s, block, sample, 5000, NULL);
-    hash_of(s, block, before);
+    hash_block(s, block, before);
     v = view_of(s, block);
     w = view_of(s, block);
     fw_stream_view_feed(v, sample + 4000, 60, logp);
@@ -206,7 +182,7 @@ START_TEST(a_frozen_score_equals_predict_after_each_prefix_and_changes_nothing)
         ck_assert(logp[i] == full[sample[4000 + i]]);
         fw_stream_view_feed(w, sample + 4000 + i, 1, NULL);
     }
-    hash_of(s, block, after);
+    hash_block(s, block, after);
     ck_assert_str_eq(before, after);
     fw_stream_view_free(v);
     fw_stream_view_free(w);
@@ -218,8 +194,8 @@ END_TEST
 
 START_TEST(ids_numbered_by_appearance_are_expected_in_that_order)
 {
-    struct fw_stream *s = plan(65536, 1 << 20);
-    void *block = block_of(s);
+    struct fw_stream *s = plan(65536, MIB);
+    void *block = new_block(s);
     double logp[2000], late = 0;
     uint16_t id[2000];
 
@@ -237,8 +213,8 @@ END_TEST
 
 START_TEST(sampling_follows_the_temperature_and_the_request)
 {
-    struct fw_stream *s = plan(20000, 1 << 20);
-    void *block = block_of(s);
+    struct fw_stream *s = plan(20000, MIB);
+    void *block = new_block(s);
     struct fw_stream_view *v;
     uint64_t a = 5, b = 5;
     uint32_t best;
@@ -282,8 +258,8 @@ END_TEST
 
 START_TEST(inspect_counts_rows_and_sees_surprise_fall)
 {
-    struct fw_stream *s = plan(20000, 1 << 20);
-    void *block = block_of(s);
+    struct fw_stream *s = plan(20000, MIB);
+    void *block = new_block(s);
     struct fw_stream_stats st;
 
     load_sample();
@@ -340,9 +316,9 @@ START_TEST(a_block_no_honest_stream_leaves_is_refused)
         { "rows", 0, 0, 2 },
         { "rows", 4, 700, 2 },
     };
-    struct fw_stream *s = plan(700, 1 << 20);
+    struct fw_stream *s = plan(700, MIB);
     const struct fw_layout *l = fw_stream_layout(s);
-    unsigned char *block = block_of(s);
+    unsigned char *block = new_block(s);
     struct fw_err err = { 0 };
     size_t refused = 0, offset;
     uint32_t x = 3;
@@ -400,9 +376,9 @@ static void damage(const struct fw_stream *s, unsigned char *block, uint32_t *x,
 
 START_TEST(whatever_validates_learns_on_in_finite_numbers)
 {
-    struct fw_stream *s = plan(300, 1 << 20);
-    const size_t bytes = fw_stream_layout(s)->block_bytes;
-    unsigned char *good = block_of(s), *block = block_of(s);
+    struct fw_stream *s = plan(300, MIB);
+    const size_t bytes = block_bytes(s);
+    unsigned char *good = new_block(s), *block = new_block(s);
     double full[300], logp[200];
     uint16_t id[200];
     uint32_t x = 11;
