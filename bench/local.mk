@@ -23,7 +23,7 @@ bench_stream_LDADD = $(STREAM_LIBS)
 
 bench_http_learner_SOURCES = bench/http_learner.c
 bench_http_learner_LDADD = $(STREAM_LIBS)
-EXTRA_DIST += bench/http.sh
+EXTRA_DIST += bench/http.sh bench/ablate.sh
 CLEANFILES += bench/http
 bench/http: bench/http.sh src/fastweightd bench/http_learner
 	$(AM_V_GEN)$(MKDIR_P) bench && $(SED) -e 's,@data\@,$(abs_top_srcdir)/data,' $(srcdir)/bench/http.sh > $@.tmp && \

@@ -1,15 +1,15 @@
 /* stream.c - how well and how fast the stream learner predicts.
  *
- *     bench/stream [--json] [--preset P] [--state-bytes N] [--vocab V] FILE...
+ *     bench/stream [--json] [--preset P] [--state-bytes N] [--vocab V] [--alone] FILE...
  *
  * One pass: predict, score, learn. A file of bytes gives
  *     FILE PRESET STATE_BYTES BITS_PER_BYTE KB_PER_S
  * and beside it the bits per byte of 7z PPMd, xz and zstd -19 at a memory or window of
- * STATE_BYTES, where installed. A `.u16` file (little-endian ids) gives
- *     FILE events STATE_BYTES NATS_PER_EVENT HIT1 HIT10 EVENTS_PER_S
- * where hits are counted in a second pass over a sample of at most 100,000 events. Speed is
- * CPU time of learning alone. The last line is `stream ratio=`: the geometric mean, over the
- * files of bytes, of the best compressor's bits over ours (8 bits where none is installed). */
+ * STATE_BYTES, where installed (--alone leaves them out). A `.u16` file (little-endian ids)
+ * gives FILE events STATE_BYTES NATS_PER_EVENT HIT1 HIT10 EVENTS_PER_S where hits are counted
+ * in a second pass over a sample of at most 100,000 events. Speed is CPU time of learning
+ * alone. The last line is `stream ratio=`: the geometric mean, over the files of bytes, of the
+ * best compressor's bits over ours (8 bits where none is installed). */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -29,7 +29,7 @@
 enum { HIT_SAMPLE = 100000 };
 
 struct options {
-    int json;
+    int json, alone;
     const char *preset;
     double state_bytes, vocab;
 };
@@ -295,7 +295,8 @@ static double run_file(const struct options *o, const char *path)
         count_hits(s, &d, &r);
         tell_events(o, path, &r, d.len / 2);
     } else {
-        run_compressors(path, d.len, (size_t)o->state_bytes, &r);
+        if (!o->alone)
+            run_compressors(path, d.len, (size_t)o->state_bytes, &r);
         tell_bytes(o, path, &r, d.len);
     }
     fflush(stdout);
@@ -311,6 +312,8 @@ static int parse_options(int argc, char **argv, struct options *o)
     for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
         if (strcmp(argv[i], "--json") == 0)
             o->json = 1;
+        else if (strcmp(argv[i], "--alone") == 0)
+            o->alone = 1;
         else if (i + 1 < argc && strcmp(argv[i], "--preset") == 0)
             o->preset = argv[++i];
         else if (i + 1 < argc && strcmp(argv[i], "--state-bytes") == 0)
@@ -325,12 +328,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = { 0, "auto", 4 << 20, 0 };
+    struct options o = { .preset = "auto", .state_bytes = 4 << 20 };
     int first = parse_options(argc, argv, &o), files = 0;
     double sum = 0;
 
     if (first >= argc)
-        die("usage: bench/stream [--json] [--preset P] [--state-bytes N] [--vocab V] FILE...");
+        die("usage: bench/stream [--json] [--preset P] [--state-bytes N] [--vocab V] [--alone] "
+            "FILE...");
     fw_num_init();
     fw_num_thread();
     for (int i = first; i < argc; i++) {

@@ -17,6 +17,8 @@
 
 #define WEIGHT_MAX 4194304.0F /* 2^22 */
 
+typedef uint8_t row_bytes __attribute__((vector_size(CORE_BUCKET)));
+
 static int add(struct fw_layout *l, const char *name, enum fw_dtype dtype, uint64_t rows,
                uint64_t columns, size_t *ret, struct fw_err *err)
 {
@@ -128,11 +130,25 @@ static int check_counters(const struct core_counters *n, struct fw_err *err)
     return 0;
 }
 
+/* A row at once; its first byte is the check, of which every value is valid. */
+static int line_is_valid(const uint8_t *line, uint8_t last)
+{
+    const row_bytes *row = (const row_bytes *)line;
+    const row_bytes most = { 255,  last, last, last, last, last, last, last,
+                             last, last, last, last, last, last, last, last };
+    row_bytes over = { 0 };
+    uint64_t bad[2];
+
+    for (int i = 0; i < CORE_LINE / CORE_BUCKET; i++)
+        over |= (row_bytes)(row[i] > most);
+    memcpy(bad, &over, sizeof bad);
+    return (bad[0] | bad[1]) == 0;
+}
+
 /* Maps and run slots hold integers of which every value is valid. */
 int core_validate(const struct core *c, const void *block, struct fw_err *err)
 {
-    const uint8_t *cell = at(block, c->cells);
-    const size_t cells = (size_t)c->lines * CORE_LINE;
+    const uint8_t *cells = at(block, c->cells);
 
     for (int k = 0; k < CORE_GATES; k++)
         if (check_weights(at(block, c->gate[k]),
@@ -142,10 +158,10 @@ int core_validate(const struct core *c, const void *block, struct fw_err *err)
     if (check_weights(at(block, c->final), (size_t)256 * CORE_GATES, "final", err) != 0 ||
         check_counters(at(block, c->counters), err) != 0)
         return -1;
-    for (size_t i = 0; i < cells; i++)
-        if (i % CORE_BUCKET && cell[i] >= c->tables->states)
-            return fw_fail_param(err, FW_EINVAL, "bad_state", "cells", "cell %zu has no state",
-                                 i);
+    for (uint32_t i = 0; i < c->lines; i++)
+        if (!line_is_valid(cells + (size_t)i * CORE_LINE, (uint8_t)(c->tables->states - 1)))
+            return fw_fail_param(err, FW_EINVAL, "bad_state", "cells",
+                                 "a cell of line %u holds no state", i);
     return 0;
 }
 
