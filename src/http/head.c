@@ -1,7 +1,7 @@
 /* head.c - what the head of a request decides before any of its body is read.
  *
- * In this order: framing, path, route and method, draining, query, media type, length. Each
- * failure fills the caller's error once, which becomes the refusal. A refused body that is
+ * In this order: framing, origin, path, route and method, draining, query, media type, length.
+ * Each failure fills the caller's error once, which becomes the refusal. A refused body that is
  * short is read and thrown away, so that the client keeps its connection; one that is long,
  * over the limit or waiting for "100 Continue" is refused at once, and the connection closes
  * (linger.c lets the client read why). Server's thread. */
@@ -41,6 +41,28 @@ static int read_framing(struct fw_http_call *call, struct fw_err *err)
     call->chunked = coding != NULL;
     call->length = length ? strtoull(length, NULL, 10) : 0; /* the library checked it */
     return 0;
+}
+
+static bool is_loopback_name(const char *host)
+{
+    size_t len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+
+    return (len == 9 && strncasecmp(host, "localhost", len) == 0) ||
+           (len == 5 && strncmp(host, "[::1]", len) == 0) || strncmp(host, "127.", 4) == 0;
+}
+
+/* A browser names the page that asks. Another site's page must not reach what listens on this
+ * machine: only a page that we served may, under a name of this machine. */
+static int check_origin(const struct fw_http_call *call, struct fw_err *err)
+{
+    const char *origin = fw_http_header(call, MHD_HTTP_HEADER_ORIGIN);
+    const char *host = fw_http_header(call, MHD_HTTP_HEADER_HOST);
+
+    if (!origin || (host && strncmp(origin, "http://", 7) == 0 &&
+                    strcasecmp(origin + 7, host) == 0 && is_loopback_name(host)))
+        return 0;
+    return fw_fail_param(err, FW_EACCES, "foreign_origin", "Origin",
+                         "pages of '%.80s' may not ask here", origin);
 }
 
 static void add_allow(struct fw_http_call *call, enum fw_http_method m)
@@ -179,9 +201,10 @@ static int check_length(struct fw_http_call *call, struct fw_err *err)
 
 int call_head(struct fw_http_call *call, struct fw_err *err)
 {
-    if (read_framing(call, err) < 0 || path_split(&call->path, call->url, err) < 0 ||
-        find_route(call, err) < 0 || check_draining(call, err) < 0 ||
-        read_query(call, err) < 0 || check_media(call, err) < 0)
+    if (read_framing(call, err) < 0 || check_origin(call, err) < 0 ||
+        path_split(&call->path, call->url, err) < 0 || find_route(call, err) < 0 ||
+        check_draining(call, err) < 0 || read_query(call, err) < 0 ||
+        check_media(call, err) < 0)
         return -1;
     return check_length(call, err);
 }
