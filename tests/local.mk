@@ -14,7 +14,7 @@ if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
 endif
 noinst_HEADERS += tests/test_main.h tests/safetensors_roundtrip.h
-dist_check_SCRIPTS += tests/check-layers.sh tests/check-style.sh
+dist_check_SCRIPTS += tests/check-layers.sh tests/check-style.sh tests/clients.sh
 TESTS = $(UNIT_TESTS) $(dist_check_SCRIPTS)
 
 # A SQLite VFS that loses un-synced writes at a kill; LD_PRELOADed into the daemon by tests, and
