@@ -129,6 +129,7 @@ static void bytes_init(const struct fw_stream *s, void *block)
 {
     const struct bytes *b = s->own;
 
+    context_init(at_mut(block, b->regs));
     core_init(&b->core, block);
 }
 

@@ -187,6 +187,12 @@ static void find_match(struct regs *r, const struct history *h, uint32_t slot)
         r->match = r->match_len = r->match_missed = 0;
 }
 
+void context_init(struct regs *r)
+{
+    r->pos = r->line_start = 1; /* a position of 0 says none */
+    start_field(r);
+}
+
 uint32_t context_advance(struct regs *r, const struct history *h)
 {
     const uint8_t byte = ring_at(h, r->pos);

@@ -33,6 +33,7 @@ struct history { /* borrowed: the block's, or a view's own ring */
     uint32_t table_mask;
 };
 
+void context_init(struct regs *r); /* of zeroed registers */
 /* Takes in the byte that the caller has put into the ring at r->pos. Returns where the match
  * table wants the new r->pos: learning writes it there. */
 uint32_t context_advance(struct regs *r, const struct history *h);

@@ -24,10 +24,11 @@ noinst_HEADERS += src/stream/stream_testing.h
 EXTRA_DIST += tests/data/text.txt tests/data/log.txt tests/data/json.txt \
 	tests/data/events.u16
 UNIT_TESTS += src/stream/stream_test src/stream/view_test src/stream/tables_test \
-	src/stream/core_test src/stream/bytes_test src/stream/events_test
+	src/stream/core_test src/stream/context_test src/stream/bytes_test src/stream/events_test
 src_stream_stream_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
 src_stream_view_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
 src_stream_tables_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
 src_stream_core_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
 src_stream_bytes_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
 src_stream_events_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
+src_stream_context_test_LDADD = $(STREAM_LIBS) $(CHECK_LIBS)
