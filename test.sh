@@ -54,11 +54,11 @@ stage() {
 # What went wrong, at most a few pages; the rest is in the logs.
 show() {
     echo "---- $1"
-    grep -E -A 30 '^(not ok|FAIL:|ERROR:|XPASS:)|error:|\*\*\*' "$1" | grep -v '^ok ' | head -n 150
+    grep -E -A 30 '^(not ok|FAIL:|ERROR:|XPASS:)|error:|\*\*\*' "$1" | grep -v -E '^(ok|PASS:|SKIP:|--)' | head -n 150
     for f in "$here"/build*/test-suite.log; do
         [ -n "$(find "$f" -newer "$logs/began" 2>/dev/null)" ] || continue
         echo "---- $f"
-        grep -E -A 30 '^(not ok|FAIL:|ERROR:|XPASS:)' "$f" | grep -v '^ok ' | head -n 150
+        grep -E -A 30 '^(not ok|FAIL:|ERROR:|XPASS:)' "$f" | grep -v -E '^(ok|PASS:|SKIP:|--)' | head -n 150
     done
     echo "---- the last lines"
     tail -n 20 "$1"
