@@ -14,7 +14,7 @@
 
 #define ETA_MIN     328u /* 65536 / 200 */
 #define VISITS_MAX  60000u
-#define AGE_CHANCE  4 /* one replacement in four ages the line */
+#define AGE_CHANCE  2 /* one replacement in two ages the line */
 #define WORTH_SCALE 2.0F
 #define WORTH_FLOOR (1.0F / 64)
 #define PARENT_MIN  2 /* visits of the shorter context before a longer one gets a row */
