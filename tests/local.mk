@@ -44,7 +44,7 @@ E2E_TESTS = tests/e2e/test_api.py tests/e2e/test_bad_disk.py tests/e2e/test_bad_
 	tests/e2e/test_coder.py tests/e2e/test_idempotency.py tests/e2e/test_load.py \
 	tests/e2e/test_nothing_lost.py tests/e2e/test_order.py tests/e2e/test_same_bytes.py \
 	tests/e2e/test_use.py
-EXTRA_DIST += $(E2E_TESTS) tests/e2e/fw.py tests/e2e/streams.py tests/e2e/run
+EXTRA_DIST += tests/README.md $(E2E_TESTS) tests/e2e/fw.py tests/e2e/streams.py tests/e2e/run
 if HAVE_PYTHON3
 TESTS += $(E2E_TESTS)
 endif
