@@ -240,6 +240,9 @@ START_TEST(a_page_of_another_site_may_not_ask)
     expect(ask(&f, "GET /hello HTTP/1.1\r\nHost: 127.0.0.1:80\r\nConnection: close\r\n"
                    "Origin: http://127.0.0.1:81\r\n\r\n"),
            400 + FW_EACCES, "foreign_origin");
+    expect(ask(&f, "GET /hello HTTP/1.1\r\nHost: 127.0.0.1.x:80\r\nConnection: close\r\n"
+                   "Origin: http://127.0.0.1.x:80\r\n\r\n"),
+           400 + FW_EACCES, "foreign_origin");
     end(&f);
 }
 END_TEST
