@@ -235,6 +235,9 @@ static int answer_facts(struct fw_engine *e, struct fw_request *r, struct fw_err
 {
     if (fw_engine_facts(e, r->id, &r->facts, err) < 0)
         return -1;
+    if (r->has_match && (r->match_uid != r->facts.uid || r->match_version != r->facts.version))
+        return fw_fail(err, FW_EVERSION, "version_mismatch", "the session is at \"%lld-%llu\"",
+                       (long long)r->facts.uid, (unsigned long long)r->facts.version);
     r->version = r->facts.version;
     pthread_mutex_lock(&e->lock);
     e->stats.requests[r->verb]++;

@@ -383,6 +383,9 @@ class Api(fw.Case):
         self.refused(learn(old), 412)  # same version, another incarnation
         self.refused(self.c.call("POST", "/v1/sessions/m/checkpoint", headers={"If-Match": first}),
                      412, 422)
+        for path in ("/v1/sessions/m", "/v1/sessions/m?hash=true"):
+            self.refused(self.c.call("GET", path, headers={"If-Match": first}), 412)
+            self.assertEqual(self.c.call("GET", path, headers={"If-Match": tag()}).status, 200)
 
     def test_unknown_fields_and_parameters_are_refused_by_name(self):
         s.AUTO.create(self.c, "a")
