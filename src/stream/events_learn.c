@@ -27,7 +27,8 @@
 #define WORTH_ETA      0.001F
 #define MATCH_LONG     32u
 #define MATCH_HASHED   4
-#define MATCH_KEEP     16u /* a match that long is not given up for another */
+#define LINEAR_MIN     1e-30F /* an honest block is never below 1e-18, a foreign one may be 0 */
+#define MATCH_KEEP     16u    /* a match that long is not given up for another */
 
 static float clamp(float x, float low, float high)
 {
@@ -103,7 +104,8 @@ static void gates_learn(const struct events *e, void *block, const struct events
         } else {
             const struct events_candidate *c = &r->candidate[candidate];
 
-            better = (c->w[h] + s->rest * c->prior) / c->linear;
+            better = (c->w[h] + s->rest * c->prior) /
+                     (c->linear > LINEAR_MIN ? c->linear : LINEAR_MIN);
         }
         better = s->share * (better - 1);
         *gate = clamp(*gate + ETA_GATES * (better > 1 ? 1 : better), -GATE_MAX, GATE_MAX);

@@ -94,7 +94,7 @@ static void insert(const struct events *e, void *block, int head, uint32_t hash,
     }
     memset(victim, 0, sizeof *victim);
     victim->check = check_of(hash);
-    victim->visits = (uint16_t)visits;
+    victim->visits = (uint16_t)(visits > UINT16_MAX ? UINT16_MAX : visits); /* never 0 */
     victim->slot[0].id = (uint16_t)id;
     victim->slot[0].w = (uint16_t)(eta > 65535 ? 65535 : eta);
 }
