@@ -50,7 +50,7 @@ say "fastweightd runs at $FASTWEIGHTD_URL"
 "$fwctl" create pairs associative --config '{"rule": "delta", "heads": 1, "d_k": 8, "d_v": 4}' >/dev/null
 "$fwctl" ls
 
-say "A novel: bits a byte fall as it reads (the first piece against the whole)"
+say "A novel: bits a byte fall as it reads (pieces of 64 KiB)"
 "$fwctl" learn novel "$here/data/prose.txt"
 echo "What follows 'Prince Andrew looked at ':"
 "$fwctl" predict novel "Prince Andrew looked at " --top 5

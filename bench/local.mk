@@ -1,9 +1,9 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
-BENCHES = bench/store bench/delta
+BENCHES = bench/stream bench/store bench/delta bench/lifetime bench/memory bench/http_learner
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
-bench-programs: $(BENCHES)
+bench-programs: $(BENCHES) bench/http
 
 bench_store_SOURCES = bench/store.c
 bench_store_LDADD = $(STORE_LIBS)
@@ -11,3 +11,20 @@ bench_store_LDADD = $(STORE_LIBS)
 bench_delta_SOURCES = bench/delta.c
 bench_delta_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
 bench_delta_LDADD = $(MEMORY_LIBS)
+
+noinst_HEADERS += bench/engine_calls.h
+bench_lifetime_SOURCES = bench/lifetime.c
+bench_lifetime_LDADD = $(ENGINE_LIBS)
+bench_memory_SOURCES = bench/memory.c
+bench_memory_LDADD = $(ENGINE_LIBS)
+
+bench_stream_SOURCES = bench/stream.c
+bench_stream_LDADD = $(STREAM_LIBS)
+
+bench_http_learner_SOURCES = bench/http_learner.c
+bench_http_learner_LDADD = $(STREAM_LIBS)
+EXTRA_DIST += bench/http.sh bench/ablate.sh
+CLEANFILES += bench/http
+bench/http: bench/http.sh src/fastweightd bench/http_learner
+	$(AM_V_GEN)$(MKDIR_P) bench && $(SED) -e 's,@data\@,$(abs_top_srcdir)/data,' $(srcdir)/bench/http.sh > $@.tmp && \
+	    chmod +x $@.tmp && mv $@.tmp $@

@@ -6,15 +6,15 @@ PY_LOG_DRIVER = $(LOG_DRIVER)
 PY_LOG_COMPILER = $(PYTHON3)
 AM_PY_LOG_DRIVER_FLAGS = --ignore-exit
 AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)' top_builddir='$(top_builddir)' OPENBLAS_NUM_THREADS=1 \
-	CK_TAP_LOG_FILE_NAME=-; PYTHONDONTWRITEBYTECODE=1; \
+	CK_TAP_LOG_FILE_NAME=-; CK_TIMEOUT_MULTIPLIER=20; PYTHONDONTWRITEBYTECODE=1; \
 	export top_srcdir top_builddir OPENBLAS_NUM_THREADS CK_TAP_LOG_FILE_NAME \
-	PYTHONDONTWRITEBYTECODE;
+	CK_TIMEOUT_MULTIPLIER PYTHONDONTWRITEBYTECODE;
 
 if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
 endif
 noinst_HEADERS += tests/test_main.h tests/safetensors_roundtrip.h
-dist_check_SCRIPTS += tests/check-layers.sh tests/check-style.sh
+dist_check_SCRIPTS += tests/check-layers.sh tests/check-style.sh tests/clients.sh
 TESTS = $(UNIT_TESTS) $(dist_check_SCRIPTS)
 
 # A SQLite VFS that loses un-synced writes at a kill; LD_PRELOADed into the daemon by tests, and
@@ -44,7 +44,7 @@ E2E_TESTS = tests/e2e/test_api.py tests/e2e/test_bad_disk.py tests/e2e/test_bad_
 	tests/e2e/test_coder.py tests/e2e/test_golden.py tests/e2e/test_idempotency.py tests/e2e/test_load.py \
 	tests/e2e/test_nothing_lost.py tests/e2e/test_order.py tests/e2e/test_same_bytes.py \
 	tests/e2e/test_use.py
-EXTRA_DIST += $(E2E_TESTS) tests/e2e/fw.py tests/e2e/streams.py tests/e2e/run
+EXTRA_DIST += tests/README.md $(E2E_TESTS) tests/e2e/fw.py tests/e2e/streams.py tests/e2e/run
 if HAVE_PYTHON3
 TESTS += $(E2E_TESTS)
 endif

@@ -22,7 +22,7 @@
 
 struct totals {
     uint64_t bytes, tokens, size; /* size: of the file, 0 when not known */
-    double bits, first_bits;      /* first_bits: mean of the first piece */
+    double bits, first, last;     /* in all; means of the first and the last piece */
     json_int_t version;
     bool associative, events;
 };
@@ -80,9 +80,10 @@ static int send_piece(struct ctl *c, const struct ctl_feed *f, const struct fw_b
     if (!surprise)
         surprise = json_object_get(reply, "residual");
     json_unpack(reply, "{s:I, s:I}", "version", &t->version, "tokens", &tokens);
+    t->last = json_number_value(json_object_get(surprise, "mean"));
     if (!t->bytes)
-        t->first_bits = json_number_value(json_object_get(surprise, "mean"));
-    t->bits += json_number_value(json_object_get(surprise, "mean")) * (double)tokens;
+        t->first = t->last;
+    t->bits += t->last * (double)tokens;
     t->tokens += (uint64_t)tokens;
     t->bytes += piece->len;
     if (worst)
@@ -179,9 +180,9 @@ static void print_totals(const struct ctl_feed *f, const struct totals *t)
 
     if (f->progress)
         fputc('\n', stderr);
-    printf("%s: %" PRIu64 " tokens, %.4f %s in the mean (first piece %.4f), version %lld\n",
-           f->verb, t->tokens, t->tokens ? t->bits / (double)t->tokens : 0, unit, t->first_bits,
-           (long long)t->version);
+    printf("%s: %" PRIu64 " tokens, %.4f %s (first piece %.4f, last %.4f), version %lld\n",
+           f->verb, t->tokens, t->tokens ? t->bits / (double)t->tokens : 0, unit, t->first,
+           t->last, (long long)t->version);
 }
 
 static bool is_events(struct ctl *c, const char *id)

@@ -6,9 +6,10 @@
  * take turns. No thread waits for the disk, for memory or for another session while it holds
  * one: a request is parked and resumed.
  *
- * Locks, the only order: engine lock, then nothing. It is held for short list and flag work
- * only, never across learning, I/O or `done`. A block is touched by the one worker that runs
- * its session, or by the writer while the session is parked on it (pinned). */
+ * Locks, the only order: engine lock, then the leaf locks of pool, store and arena (submitting
+ * only). It is held for short list and flag work, never across learning, I/O or `done`. A block
+ * is touched by the one worker that runs its session, or by the writer while the session is
+ * parked on it (pinned). */
 #ifndef FW_ENGINE_H
 #define FW_ENGINE_H
 
@@ -69,6 +70,7 @@ struct fw_engine_stats { /* gauges, and counters since start */
     uint64_t sessions, resident, resident_bytes, resident_limit_bytes, queued;
     uint64_t requests[FW_CHECKPOINT + 1], failed[FW_CHECKPOINT + 1]; /* by verb */
     uint64_t tokens_learned, tokens_scored, learn_ns, evictions, loads, replayed_tokens;
+    uint64_t load_ns; /* reading, hashing and validating blocks, without replay */
     uint64_t checkpoints, checkpoint_failures, async_bytes;
     struct fw_store_stats store;
 };

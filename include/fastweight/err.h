@@ -10,6 +10,7 @@ enum fw_code {
     FW_OK = 0,
     FW_ESYNTAX,   /* cannot be parsed at all                        400 */
     FW_EINVAL,    /* parsed, makes no sense here                    422 */
+    FW_EACCES,    /* not for this client                           403 */
     FW_ENOENT,    /* no such session, snapshot, model, tensor       404 */
     FW_EEXIST,    /* the name is taken                              409 */
     FW_EINFLIGHT, /* the same idempotency key is still running      409 + Retry-After */

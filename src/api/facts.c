@@ -3,9 +3,8 @@
 
 #include "op.h"
 
-void out_facts(struct out *o, const struct fw_facts *f)
+void out_facts_fields(struct out *o, const struct fw_facts *f)
 {
-    out_open(o, '{');
     out_string(o, "id", f->id);
     out_string(o, "model", f->model);
     out_string(o, "kind", f->kind);
@@ -30,6 +29,12 @@ void out_facts(struct out *o, const struct fw_facts *f)
     out_bool(o, "resident", f->resident);
     if (f->has_hash)
         out_hash(o, "hash", f->hash);
+}
+
+void out_facts(struct out *o, const struct fw_facts *f)
+{
+    out_open(o, '{');
+    out_facts_fields(o, f);
     out_close(o, '}');
 }
 

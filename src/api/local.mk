@@ -9,14 +9,17 @@ src_libapi_a_SOURCES = src/api/batch.c src/api/facts.c src/api/generate.c src/ap
 # what parses and prints, without the engine
 API_LIBS = src/libapi.a $(TENSOR_LIBS) $(JANSSON_LIBS) $(PNG_LIBS)
 
-UNIT_TESTS += src/api/batch_test src/api/heat_test src/api/in_test src/api/out_test \
-	src/api/status_test
+UNIT_TESTS += src/api/batch_test src/api/heat_test src/api/in_test src/api/inspect_test \
+	src/api/out_test src/api/status_test
 src_api_batch_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 src_api_batch_test_LDADD = $(API_LIBS) $(ENGINE_LIBS) $(CHECK_LIBS)
 src_api_heat_test_CPPFLAGS = $(AM_CPPFLAGS) $(PNG_CFLAGS)
 src_api_heat_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
 src_api_in_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 src_api_in_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
+src_api_inspect_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+src_api_inspect_test_LDADD = src/libapi.a src/libhttp.a $(ENGINE_LIBS) $(MHD_LIBS) \
+	$(JANSSON_LIBS) $(PNG_LIBS) $(CHECK_LIBS)
 src_api_out_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 src_api_out_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
 src_api_status_test_LDADD = $(API_LIBS) $(CHECK_LIBS)

@@ -71,6 +71,7 @@ void out_report(struct out *o, const struct fw_report *r); /* inspect.c */
 
 /* facts.c */
 void out_facts(struct out *o, const struct fw_facts *f);
+void out_facts_fields(struct out *o, const struct fw_facts *f); /* of the open object */
 int answer_facts(struct op *op, struct fw_err *err);
 
 /* The endpoints and handlers, by file; routes.c names them all. */

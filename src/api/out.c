@@ -138,6 +138,10 @@ static void put_number(struct out *o, const char *key, double v, int digits)
         out_null(o, key);
         return;
     }
+    if (v >= 0 && v < 1e6 && !signbit(v) && v == (double)(uint32_t)v) {
+        out_u64(o, key, (uint32_t)v); /* the same text, and most of a configuration */
+        return;
+    }
     snprintf(text, sizeof text, "%.*g", digits, v);
     lead_in(o, key);
     put_string(o, text);
@@ -181,14 +185,15 @@ void out_time(struct out *o, const char *key, int64_t wall_ms)
 {
     time_t s = (time_t)(wall_ms / 1000);
     struct tm tm;
-    char day[32], text[48];
+    char text[80];
 
     if (wall_ms < 0 || !gmtime_r(&s, &tm)) {
         out_null(o, key);
         return;
     }
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text, sizeof text, "%s.%03dZ", day, (int)(wall_ms % 1000));
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900,
+             tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+             (int)(wall_ms % 1000));
     out_string(o, key, text);
 }
 

@@ -1,6 +1,7 @@
 /* predict.c - the next token's distribution, here or after a frozen prefix.
  *
- * Options come in the JSON body or, for a safetensors body (tensor `prefix`), in the query. */
+ * Options come in the JSON body or, for a safetensors body (tensor `prefix` or `tokens`), in
+ * the query. */
 #include "config.h"
 
 #include "op.h"
@@ -28,7 +29,7 @@ static int read_options(struct op *op, uint64_t *top, struct fw_err *err)
 
 static int ask_predict(struct op *op, struct fw_err *err)
 {
-    static const char *const names[] = { "prefix", NULL };
+    static const char *const names[] = { "tokens", "prefix", NULL };
     const struct fw_buf *body = fw_http_body(op->call);
     uint64_t top = TOP_DEFAULT;
 
@@ -39,6 +40,9 @@ static int ask_predict(struct op *op, struct fw_err *err)
     if (fw_http_media(op->call) == FW_HTTP_SAFETENSORS) {
         if (batch_file(&op->batch, &op->intake, names, body->data, body->len, err) < 0)
             return -1;
+        if (op->batch.count > 1)
+            return fw_fail_param(err, FW_EINVAL, "bad_value", "prefix",
+                                 "send prefix or tokens, not both");
     } else if (read_options(op, &top, err) < 0) {
         return -1;
     }

@@ -182,7 +182,7 @@ bool api_facts_now(struct fw_http_call *call)
     size_t n;
 
     fw_http_query(call, &n);
-    if (n > 0) /* with the hash it waits its turn */
+    if (n > 0 || fw_http_header(call, "If-Match")) /* with the hash it waits its turn */
         return false;
     if (in_id(id.data, id.len, "id", text, &err) < 0 ||
         fw_engine_facts(api->engine, text, &facts, &err) < 0)

@@ -135,6 +135,25 @@ static int ask_import(struct op *op, struct fw_err *err)
     return ask_hash(op, err);
 }
 
+/* The facts, and the file's cpu_level where it is another machine's. */
+static int answer_import(struct op *op, struct fw_err *err)
+{
+    const struct fw_report *report = &op->r.report;
+    struct out o;
+    size_t i;
+
+    op_etag(op, op->r.facts.uid, op->r.facts.version);
+    out_begin(&o, &op->out, err);
+    out_open(&o, '{');
+    out_facts_fields(&o, &op->r.facts);
+    for (i = 0; i < report->count; i++) {
+        if (strcmp(report->item[i].path, "imported_cpu_level") == 0)
+            out_string(&o, "cpu_level", report->item[i].string[0]);
+    }
+    out_close(&o, '}');
+    return o.rc;
+}
+
 const struct endpoint api_import = { .verb = FW_IMPORT,
                                      .ask = ask_import,
-                                     .answer = answer_facts };
+                                     .answer = answer_import };

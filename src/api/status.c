@@ -9,6 +9,7 @@ static const struct status table[] = {
     [FW_OK] = { 500, "internal_error", NULL },
     [FW_ESYNTAX] = { 400, "invalid_request_error", NULL },
     [FW_EINVAL] = { 422, "unprocessable_error", NULL },
+    [FW_EACCES] = { 403, "permission_error", NULL },
     [FW_ENOENT] = { 404, "not_found_error", NULL },
     [FW_EEXIST] = { 409, "conflict_error", NULL },
     [FW_EINFLIGHT] = { 409, "conflict_error", "1" },

@@ -8,7 +8,7 @@ DAEMON_LIBS = src/libdaemon.a $(BASE_LIBS) $(INIH_LIBS) $(SYSTEMD_LIBS)
 UNIT_TESTS += src/daemon/options_test
 src_daemon_options_test_LDADD = $(DAEMON_LIBS) $(CHECK_LIBS)
 
-EXTRA_PROGRAMS += src/fastweightd
+sbin_PROGRAMS += src/fastweightd
 src_fastweightd_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
 src_fastweightd_SOURCES = src/daemon/main.c
 src_fastweightd_LDADD = src/libdaemon.a src/libapi.a src/libhttp.a $(ENGINE_LIBS) \

@@ -1,8 +1,10 @@
 /* wait.c - the main thread while the daemon serves.
  *
- * Signals are blocked in every thread and taken here one by one, so nothing runs in a signal
- * handler; a second SIGTERM while the daemon drains stays pending and changes nothing. SIGHUP
- * is ignored: the configuration is read once. The watchdog is fed only when a task sent
+ * Signals are blocked in our threads and taken here one by one; a second SIGTERM while the
+ * daemon drains stays pending and changes nothing. A library may have started threads before
+ * main (OpenBLAS does), which block nothing: there the handler runs and passes the signal on to
+ * the main thread, else it would end the process. SIGHUP is ignored: the configuration is read
+ * once. The watchdog is fed only when a task sent
  * through the pool came back: a daemon whose workers hang is restarted. */
 #include "config.h"
 
@@ -15,7 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -40,13 +44,26 @@ static sigset_t signals(void)
     return set;
 }
 
+/* On Linux the main thread's id is the process's. */
+static void pass_to_main(int number)
+{
+    int saved = errno;
+
+    syscall(SYS_tgkill, getpid(), getpid(), number);
+    errno = saved;
+}
+
 void wait_block_signals(void)
 {
     sigset_t set = signals();
     struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction pass = { .sa_handler = pass_to_main, .sa_flags = SA_RESTART };
 
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGTERM, &pass, NULL);
+    sigaction(SIGINT, &pass, NULL);
+    sigaction(SIGHUP, &pass, NULL);
 }
 
 /* Feeds the watchdog when the last ping is back, and sends the next. */

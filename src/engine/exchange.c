@@ -21,6 +21,9 @@
 
 enum { META_MAX = 16, HEADER_SLACK = 1 << 20 };
 
+/* The store holds 63 bits, and a session must be able to learn on. */
+#define TOKENS_MAX (INT64_MAX / 2)
+
 static const char zeros[] = "00000000000000000000000000000000";
 static const char hash_mark[] = "\"file_hash\":\"";
 
@@ -255,7 +258,8 @@ static int check_meta(const struct fw_safetensors *st, const struct recipe *rc,
         expect(st, "format_version", "1", err) < 0 || expect(st, "model", rc->model, err) < 0 ||
         expect(st, "config_hash", config_hash, err) < 0)
         return -1;
-    if (read_number(fw_safetensors_meta(st, "tokens_seen"), ret_tokens) < 0)
+    if (read_number(fw_safetensors_meta(st, "tokens_seen"), ret_tokens) < 0 ||
+        *ret_tokens > TOKENS_MAX)
         return refused(err, "tokens_seen", "tokens_seen is no number of tokens");
     if (!hash || fw_hash_parse(hash, ret_hash) < 0)
         return refused(err, "hash", "hash is no hash");

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fastweight/clock.h"
+
 void load_free(struct session *s)
 {
     struct load *l = s->load;
@@ -52,6 +54,7 @@ static int begin(struct session *s, struct fw_err *err)
 {
     struct load *l;
     void *block;
+    uint64_t from_ns = fw_clock_mono_ns();
     int rc = room_take(s, &block, err);
 
     if (rc != 0)
@@ -63,7 +66,11 @@ static int begin(struct session *s, struct fw_err *err)
     }
     l->block = block;
     s->load = l;
-    return read_block(s, l, err);
+    rc = read_block(s, l, err);
+    pthread_mutex_lock(&s->e->lock);
+    s->e->stats.load_ns += fw_clock_mono_ns() - from_ns;
+    pthread_mutex_unlock(&s->e->lock);
+    return rc;
 }
 
 static int begin_row(struct session *s, struct load *l, struct fw_err *err)

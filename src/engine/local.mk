@@ -27,3 +27,5 @@ src_engine_journal_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_engine_journal_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
 UNIT_TESTS += src/engine/stress_test
 src_engine_stress_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
+UNIT_TESTS += src/engine/body_test
+src_engine_body_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)

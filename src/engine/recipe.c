@@ -29,14 +29,6 @@ static const struct fw_learner_kind *kind_of(const char *model)
     return NULL;
 }
 
-static bool same_params(const struct fw_params *a, const struct fw_params *b)
-{
-    char x[FW_PARAMS_TEXT], y[FW_PARAMS_TEXT];
-
-    return a->count == b->count && fw_params_print(a, x, sizeof x, NULL) == 0 &&
-           fw_params_print(b, y, sizeof y, NULL) == 0 && strcmp(x, y) == 0;
-}
-
 struct recipe *recipe_ref(struct recipe *rc)
 {
     rc->refs++;
@@ -68,15 +60,15 @@ void recipe_unref(struct fw_engine *e, struct recipe *rc)
     recipe_free(rc);
 }
 
-/* (locked) Lends one with that question or that text. */
-static struct recipe *find(struct fw_engine *e, const char *model,
-                           const struct fw_params *asked, const char *text)
+/* (locked) The one with that question or that text, counted, or NULL. */
+static struct recipe *find(struct fw_engine *e, const char *model, const char *asked,
+                           const char *text)
 {
     struct recipe *rc;
 
     for (rc = e->recipes; rc; rc = rc->next) {
-        if (strcmp(rc->model, model) == 0 && ((asked && same_params(&rc->asked, asked)) ||
-                                              (text && strcmp(rc->text, text) == 0)))
+        if (strcmp(rc->model, model) == 0 &&
+            ((asked && strcmp(rc->asked, asked) == 0) || (text && strcmp(rc->text, text) == 0)))
             return recipe_ref(rc);
     }
     return NULL;
@@ -103,8 +95,8 @@ static int recipe_new(const char *model, const struct fw_params *asked, struct r
     if (!rc)
         return out_of_memory(err);
     snprintf(rc->model, sizeof rc->model, "%s", model);
-    rc->asked = *asked;
-    if (kind->open(&rc->learner, model, asked, &rc->config, err) < 0 || set_text(rc, err) < 0) {
+    if (fw_params_print(asked, rc->asked, sizeof rc->asked, err) < 0 ||
+        kind->open(&rc->learner, model, asked, &rc->config, err) < 0 || set_text(rc, err) < 0) {
         recipe_free(rc);
         return -1;
     }
@@ -134,10 +126,13 @@ static struct recipe *share(struct fw_engine *e, struct recipe *rc)
 int recipe_open(struct fw_engine *e, const char *model, const struct fw_params *config,
                 struct recipe **ret, struct fw_err *err)
 {
+    char asked[FW_PARAMS_TEXT];
     struct recipe *rc;
 
+    if (fw_params_print(config, asked, sizeof asked, err) < 0)
+        return -1;
     pthread_mutex_lock(&e->lock);
-    rc = find(e, model, config, NULL);
+    rc = find(e, model, asked, NULL);
     pthread_mutex_unlock(&e->lock);
     if (!rc) {
         if (recipe_new(model, config, &rc, err) < 0)
@@ -226,11 +221,9 @@ int recipes_open(struct fw_engine *e, struct fw_err *err)
 
     for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         for (j = 0; kinds[i]->models[j]; j++) {
-            if (recipe_open(e, kinds[i]->models[j], &none, &e->models[e->model_count], err) ==
-                0)
-                e->model_count++;
-            else if (err && strcmp(err->reason, "unknown_model") != 0)
+            if (recipe_open(e, kinds[i]->models[j], &none, &e->models[e->model_count], err) < 0)
                 return -1;
+            e->model_count++;
         }
     }
     return 0;

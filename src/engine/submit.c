@@ -47,6 +47,14 @@ void request_refuse(struct fw_engine *e, struct fw_request *r, const struct fw_e
     r->done(r);
 }
 
+static int check_labels(const struct fw_request *r, struct fw_err *err)
+{
+    if (r->labels ? strlen(r->labels) < FW_LABELS_MAX : r->verb != FW_LABEL)
+        return 0;
+    return fw_fail_param(err, FW_EINVAL, "bad_labels", "labels", "labels take 2 to %d bytes",
+                         FW_LABELS_MAX - 1);
+}
+
 static const char *queue_of(const struct fw_request *r)
 {
     return r->verb == FW_CREATE ? r->from : r->id;
@@ -136,9 +144,6 @@ static int check(struct fw_work *w, const struct recipe *rc, struct fw_err *err)
                              "only learn takes an idempotency key");
     if (r->verb == FW_SNAPSHOT && name_check(r->name, "name", err) < 0)
         return -1;
-    if (r->verb == FW_LABEL && (!r->labels || strlen(r->labels) >= FW_LABELS_MAX))
-        return fw_fail_param(err, FW_EINVAL, "bad_labels", "labels",
-                             "labels take at most %d bytes", FW_LABELS_MAX - 1);
     w->barrier = r->verb == FW_RESTORE || r->verb == FW_IMPORT;
     if (!rc->learner && r->verb != FW_LABEL && r->verb != FW_SNAPSHOT_LIST &&
         r->verb != FW_SNAPSHOT_DROP) {
@@ -214,35 +219,65 @@ static int submit(struct fw_engine *e, struct fw_request *r, struct fw_err *err)
     return ok;
 }
 
-static bool is_draining(struct fw_engine *e)
+static int check_draining(struct fw_engine *e, struct fw_err *err)
 {
-    bool yes;
+    int rc = 0;
 
     pthread_mutex_lock(&e->lock);
-    yes = e->draining;
+    if (e->draining)
+        rc = draining(err);
     pthread_mutex_unlock(&e->lock);
-    return yes;
+    return rc;
+}
+
+/* Facts without the hash wait for nobody. */
+static int answer_facts(struct fw_engine *e, struct fw_request *r, struct fw_err *err)
+{
+    if (fw_engine_facts(e, r->id, &r->facts, err) < 0)
+        return -1;
+    if (r->has_match && (r->match_uid != r->facts.uid || r->match_version != r->facts.version))
+        return fw_fail(err, FW_EVERSION, "version_mismatch", "the session is at \"%lld-%llu\"",
+                       (long long)r->facts.uid, (unsigned long long)r->facts.version);
+    r->version = r->facts.version;
+    pthread_mutex_lock(&e->lock);
+    e->stats.requests[r->verb]++;
+    pthread_mutex_unlock(&e->lock);
+    r->done(r);
+    return 0;
+}
+
+/* What has no queue or does not use it; 1: not such a request. */
+static int submit_aside(struct fw_engine *e, struct fw_request *r, struct fw_err *err)
+{
+    bool create = r->verb == FW_CREATE && !r->from[0];
+
+    if (!create && r->verb != FW_DELETE && (r->verb != FW_FACTS || r->want_hash))
+        return 1;
+    if (check_draining(e, err) < 0)
+        return -1;
+    if (create)
+        create_submit(e, r);
+    else if (r->verb == FW_DELETE)
+        delete_submit(e, r);
+    else
+        return answer_facts(e, r, err);
+    return 0;
 }
 
 void fw_engine_submit(struct fw_engine *e, struct fw_request *r)
 {
     struct fw_err err;
+    int rc;
 
     fw_buf_init(&r->bytes, SIZE_MAX);
     fw_report_init(&r->report);
     r->work = NULL;
-    if (r->verb == FW_DELETE || (r->verb == FW_CREATE && !r->from[0])) {
-        if (is_draining(e)) {
-            draining(&err);
-            request_refuse(e, r, &err);
-        } else if (r->verb == FW_DELETE) {
-            delete_submit(e, r);
-        } else {
-            create_submit(e, r);
-        }
-        return;
-    }
-    if (submit(e, r, &err) == 0)
+    rc = check_labels(r, &err);
+    if (rc == 0)
+        rc = submit_aside(e, r, &err);
+    if (rc == 1)
+        rc = submit(e, r, &err);
+    if (rc == 0)
         return;
     if (r->work) {
         row_release(r->work->row);

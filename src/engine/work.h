@@ -18,8 +18,9 @@ struct recipe { /* a model with one configuration; shared, freed with its last s
     struct recipe *next;
     size_t refs; /* lock */
     char model[FW_ID_MAX];
-    struct fw_params asked, config; /* as first asked for; resolved */
-    char text[FW_PARAMS_TEXT];      /* of config, canonical */
+    struct fw_params config;    /* resolved */
+    char text[FW_PARAMS_TEXT];  /* of config, canonical */
+    char asked[FW_PARAMS_TEXT]; /* of the config as it was first asked for */
     struct fw_hash config_hash;
     struct fw_learner *learner; /* NULL: it cannot be opened (err): its sessions are corrupt */
     struct fw_err err;

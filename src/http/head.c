@@ -1,7 +1,7 @@
 /* head.c - what the head of a request decides before any of its body is read.
  *
- * In this order: framing, path, route and method, draining, query, media type, length. Each
- * failure fills the caller's error once, which becomes the refusal. A refused body that is
+ * In this order: framing, origin, path, route and method, draining, query, media type, length.
+ * Each failure fills the caller's error once, which becomes the refusal. A refused body that is
  * short is read and thrown away, so that the client keeps its connection; one that is long,
  * over the limit or waiting for "100 Continue" is refused at once, and the connection closes
  * (linger.c lets the client read why). Server's thread. */
@@ -28,19 +28,61 @@ bool call_refuse_at_once(const struct fw_http_call *call)
            call->refusal.code == FW_ETOOBIG || strcmp(call->refusal.reason, "bad_framing") == 0;
 }
 
+/* Whatever another reader of the same bytes might cut in another way is refused: a second
+ * length, and a name that only looks like one. */
+static enum MHD_Result look_at_framing(void *arg, enum MHD_ValueKind kind, const char *name,
+                                       const char *value)
+{
+    int *lengths = arg;
+
+    (void)kind;
+    (void)value;
+    if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0 ||
+        strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0)
+        *lengths += 1;
+    else if (name[strcspn(name, " \t")])
+        *lengths += 2;
+    return MHD_YES;
+}
+
 static int read_framing(struct fw_http_call *call, struct fw_err *err)
 {
+    int lengths = 0;
     const char *length = fw_http_header(call, MHD_HTTP_HEADER_CONTENT_LENGTH);
     const char *coding = fw_http_header(call, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     const char *expect = fw_http_header(call, MHD_HTTP_HEADER_EXPECT);
 
     call->expects_continue = expect && strcasecmp(expect, "100-continue") == 0;
-    if (coding && (length || strcasecmp(coding, "chunked") != 0))
+    MHD_get_connection_values(call->connection, MHD_HEADER_KIND, look_at_framing, &lengths);
+    if (lengths > 1 || (coding && strcasecmp(coding, "chunked") != 0))
         return fw_fail(err, FW_ESYNTAX, "bad_framing",
-                       "a body has either a Content-Length or Transfer-Encoding: chunked");
+                       "a body has one Content-Length or Transfer-Encoding: chunked");
     call->chunked = coding != NULL;
     call->length = length ? strtoull(length, NULL, 10) : 0; /* the library checked it */
     return 0;
+}
+
+static bool is_loopback_name(const char *host)
+{
+    size_t len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+
+    return (len == 9 && strncasecmp(host, "localhost", len) == 0) ||
+           (len == 5 && strncmp(host, "[::1]", len) == 0) ||
+           (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
+}
+
+/* A browser names the page that asks. Another site's page must not reach what listens on this
+ * machine: only a page that we served may, under a name of this machine. */
+static int check_origin(const struct fw_http_call *call, struct fw_err *err)
+{
+    const char *origin = fw_http_header(call, MHD_HTTP_HEADER_ORIGIN);
+    const char *host = fw_http_header(call, MHD_HTTP_HEADER_HOST);
+
+    if (!origin || (host && strncmp(origin, "http://", 7) == 0 &&
+                    strcasecmp(origin + 7, host) == 0 && is_loopback_name(host)))
+        return 0;
+    return fw_fail_param(err, FW_EACCES, "foreign_origin", "Origin",
+                         "pages of '%.80s' may not ask here", origin);
 }
 
 static void add_allow(struct fw_http_call *call, enum fw_http_method m)
@@ -179,9 +221,10 @@ static int check_length(struct fw_http_call *call, struct fw_err *err)
 
 int call_head(struct fw_http_call *call, struct fw_err *err)
 {
-    if (read_framing(call, err) < 0 || path_split(&call->path, call->url, err) < 0 ||
-        find_route(call, err) < 0 || check_draining(call, err) < 0 ||
-        read_query(call, err) < 0 || check_media(call, err) < 0)
+    if (read_framing(call, err) < 0 || check_origin(call, err) < 0 ||
+        path_split(&call->path, call->url, err) < 0 || find_route(call, err) < 0 ||
+        check_draining(call, err) < 0 || read_query(call, err) < 0 ||
+        check_media(call, err) < 0)
         return -1;
     return check_length(call, err);
 }

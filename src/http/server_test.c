@@ -54,9 +54,10 @@ static void echo(struct fw_http_call *call)
 {
     const struct fw_buf *body = fw_http_body(call);
     char text[64];
+    int shown = body->len < 8 ? (int)body->len : 8; /* a body has no NUL */
 
-    snprintf(text, sizeof text, "%s %zu bytes %.8s", fw_http_segment(call, 0).data, body->len,
-             body->len ? (const char *)body->data : "");
+    snprintf(text, sizeof text, "%s %zu bytes %.*s", fw_http_segment(call, 0).data, body->len,
+             shown, shown ? (const char *)body->data : "");
     answer(call, 200, text);
 }
 
@@ -225,6 +226,27 @@ START_TEST(what_the_head_rules_out_is_refused)
 }
 END_TEST
 
+START_TEST(a_page_of_another_site_may_not_ask)
+{
+    struct fixture f = begin();
+
+    expect(ask(&f, "GET /hello HTTP/1.1\r\n" CLOSE "Origin: http://x\r\n\r\n"), 400 + FW_EACCES,
+           "foreign_origin");
+    expect(ask(&f, "GET /hello HTTP/1.1\r\n" CLOSE "Origin: null\r\n\r\n"), 400 + FW_EACCES,
+           "foreign_origin");
+    expect(ask(&f, "GET /hello HTTP/1.1\r\nHost: localhost:80\r\nConnection: close\r\n"
+                   "Origin: http://localhost:80\r\n\r\n"),
+           200, "hello");
+    expect(ask(&f, "GET /hello HTTP/1.1\r\nHost: 127.0.0.1:80\r\nConnection: close\r\n"
+                   "Origin: http://127.0.0.1:81\r\n\r\n"),
+           400 + FW_EACCES, "foreign_origin");
+    expect(ask(&f, "GET /hello HTTP/1.1\r\nHost: 127.0.0.1.x:80\r\nConnection: close\r\n"
+                   "Origin: http://127.0.0.1.x:80\r\n\r\n"),
+           400 + FW_EACCES, "foreign_origin");
+    end(&f);
+}
+END_TEST
+
 START_TEST(a_body_over_the_limit_is_refused_and_named)
 {
     struct fixture f = begin();
@@ -364,6 +386,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_request_reaches_its_handler);
     tcase_add_test(t, what_the_head_rules_out_is_refused);
+    tcase_add_test(t, a_page_of_another_site_may_not_ask);
     tcase_add_test(t, a_body_over_the_limit_is_refused_and_named);
     tcase_add_test(t, bodies_together_stay_under_their_bound);
     tcase_add_test(t, expect_100_continue_is_answered_before_the_body);

@@ -19,6 +19,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fastweight/clock.h"
 
@@ -147,11 +148,29 @@ static void bury_stale_commit(struct fw_store *s)
         commit(s, NULL);
 }
 
+/* What is written to a file without a name is lost when we end, so it is not acknowledged. */
+static int check_files(struct fw_store *s, struct fw_err *err)
+{
+    char wal[FW_STORE_PATH_MAX + 8];
+    int moved = 0;
+
+    snprintf(wal, sizeof wal, "%s-wal", s->path);
+    sqlite3_file_control(s->writer.db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    if (!moved && access(wal, F_OK) == 0)
+        return 0;
+    return fw_fail(err, FW_ENOSPC, "storage_failed", "%s or its WAL was moved or deleted",
+                   s->path);
+}
+
 static void carry_out(struct fw_store *s, struct fw_store_op *group)
 {
     struct fw_store_op *op;
     struct fw_err err = { 0 };
 
+    if (check_files(s, &err) < 0) {
+        fail_all(group, &err);
+        return;
+    }
     if (fw_sql_run(&s->writer, SQL_BEGIN, &err, "") < 0) {
         fail_all(group, &err);
         return;

@@ -35,7 +35,7 @@ struct preset {
 
 static const struct preset presets[] = {
     { "auto", 0.004F, 0.02F },
-    { "text", 0.003F, 0.02F },
+    { "text", 0.002F, 0.02F },
     { "log", 0.006F, 0.02F },
 };
 
@@ -63,19 +63,19 @@ static int plan_fields(struct fw_stream *s, struct bytes *b, const struct preset
 {
     const uint64_t regs = sizeof(struct regs), tally = sizeof(struct tally);
     const uint64_t ring = b->ring_bytes = power_below(state_bytes / 8);
-    const uint64_t slots = b->table_slots = b->ring_bytes / 16;
+    const uint64_t slots = b->table_slots = b->ring_bytes / 8;
     const struct core_config config = {
         .heads = CONTEXT_HEADS,
         .runs = CONTEXT_RUNS,
         .copies = CONTEXT_COPIES,
-        .groups = 1,
-        .classes = { CONTEXT_SECOND, CONTEXT_THIRD },
-        .run_lines = (uint32_t)(state_bytes / 5 / 32),
+        .classes = CONTEXT_CLASSES,
+        .kinds = CONTEXT_KINDS,
+        .run_lines = (uint32_t)(state_bytes / 6 / 32),
         .eta = preset->eta,
         .eta_start = preset->eta_start,
-        .eta_warm = 375,
+        .eta_warm = 4000,
         .eta_final = 0.002F,
-        .weight = 0.37F,
+        .weight = 0.2F,
         .map_limit = 1023,
         .age = 16,
     };
@@ -129,6 +129,7 @@ static void bytes_init(const struct fw_stream *s, void *block)
 {
     const struct bytes *b = s->own;
 
+    context_init(at_mut(block, b->regs));
     core_init(&b->core, block);
 }
 
@@ -144,6 +145,11 @@ static int bytes_validate(const struct fw_stream *s, const void *block, struct f
 
 /* ---- learning */
 
+static struct history history_of(const struct bytes *b, const void *block, const uint8_t *ring)
+{
+    return (struct history){ ring, b->ring_bytes - 1, at(block, b->table), b->table_slots - 1 };
+}
+
 static void bytes_learn(const struct fw_stream *s, void *block, const void *tokens, size_t n,
                         double *logp)
 {
@@ -151,9 +157,9 @@ static void bytes_learn(const struct fw_stream *s, void *block, const void *toke
     const struct core_fns *fns = core_fns();
     const uint8_t *byte = tokens;
     struct regs *regs = at_mut(block, b->regs);
+    uint8_t *ring = at_mut(block, b->ring);
     uint32_t *table = at_mut(block, b->table), slot;
-    const struct history h = { at_mut(block, b->ring), b->ring_bytes - 1, table,
-                               b->table_slots - 1 };
+    const struct history h = history_of(b, block, ring);
     struct core_context in;
     struct core_path path;
 
@@ -166,7 +172,8 @@ static void bytes_learn(const struct fw_stream *s, void *block, const void *toke
             logp[i] = lp;
         fns->update(&b->core, block, byte[i], &path);
         tally_token(at_mut(block, b->tally), lp);
-        context_advance(regs, &h, byte[i], &slot);
+        ring[regs->pos & h.mask] = byte[i];
+        slot = context_advance(regs, &h);
         table[slot] = regs->pos;
     }
 }
@@ -203,16 +210,12 @@ static void bytes_view_free(struct fw_stream_view *v)
     free(own);
 }
 
-static struct history view_history(struct fw_stream_view *v)
+static struct history view_history(const struct fw_stream_view *v)
 {
     const struct bytes *b = v->s->own;
-    struct bytes_view *own = v->own;
+    const struct bytes_view *own = v->own;
 
-    if (!own->fed)
-        memcpy(own->ring, at(v->block, b->ring), b->ring_bytes);
-    own->fed = 1;
-    return (struct history){ own->ring, b->ring_bytes - 1, at(v->block, b->table),
-                             b->table_slots - 1 };
+    return history_of(b, v->block, own->fed ? own->ring : at(v->block, b->ring));
 }
 
 static void bytes_feed(struct fw_stream_view *v, const void *tokens, size_t n, double *logp)
@@ -220,25 +223,29 @@ static void bytes_feed(struct fw_stream_view *v, const void *tokens, size_t n, d
     const struct bytes *b = v->s->own;
     const struct core_fns *fns = core_fns();
     struct bytes_view *own = v->own;
-    const struct history h = view_history(v);
     const uint8_t *byte = tokens;
     struct core_context in;
     struct core_path path;
-    uint32_t slot;
+    struct history h;
 
+    if (!own->fed)
+        memcpy(own->ring, at(v->block, b->ring), b->ring_bytes);
+    own->fed = 1;
+    h = view_history(v);
     for (size_t i = 0; i < n; i++) {
         if (logp) {
             context_read(&own->regs, &h, &in);
             logp[i] = fw_log(fns->read(&b->core, v->block, &in, byte[i], &path));
         }
-        context_advance(&own->regs, &h, byte[i], &slot);
+        own->ring[own->regs.pos & h.mask] = byte[i];
+        context_advance(&own->regs, &h);
     }
 }
 
 static void bytes_predict(struct fw_stream_view *v, double *logp)
 {
     const struct bytes *b = v->s->own;
-    struct bytes_view *own = v->own;
+    const struct bytes_view *own = v->own;
     const struct history h = view_history(v);
     struct core_context in;
 

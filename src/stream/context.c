@@ -18,9 +18,9 @@
 #define MATCH_MISSES 8
 #define LEN_MAX      65535u
 
-const char *const context_names[] = { "order1", "order2", "order3", "order4", "order5",
-                                      "word",   "shape",  "above",  "shape8", "coarse",
-                                      "order8", "words",  "skip",   "match",  "above_copy" };
+const char *const context_names[] = { "order1", "order2", "order3", "order4", "word",
+                                      "above",  "shape8", "coarse", "order5", "order8",
+                                      "skip",   "shape",  "field",  "match",  "above_copy" };
 
 static int is_letter(uint8_t c)
 {
@@ -187,19 +187,28 @@ static void find_match(struct regs *r, const struct history *h, uint32_t slot)
         r->match = r->match_len = r->match_missed = 0;
 }
 
-void context_advance(struct regs *r, const struct history *h, uint8_t byte, uint32_t *ret_slot)
+void context_init(struct regs *r)
 {
+    r->pos = r->line_start = 1; /* a position of 0 says none */
+    start_field(r);
+}
+
+uint32_t context_advance(struct regs *r, const struct history *h)
+{
+    const uint8_t byte = ring_at(h, r->pos);
+    uint32_t slot;
+
     score_copies(r, h, byte);
-    h->ring[r->pos & h->mask] = byte;
     r->pos++;
     r->last8 = r->last8 << 8 | byte;
     advance_words(r, byte);
     advance_shape(r, byte);
     advance_fields(r, byte);
     find_above(r, h);
-    *ret_slot =
-        mix(21, mix((uint32_t)r->last8, (uint32_t)(r->last8 >> 32) & 0xffff)) & h->table_mask;
-    find_match(r, h, *ret_slot);
+    slot = mix(21, mix((uint32_t)r->last8, (uint32_t)(r->last8 >> 32) & 0xffff));
+    slot &= h->table_mask;
+    find_match(r, h, slot);
+    return slot;
 }
 
 /* ---- what the heads see */
@@ -216,15 +225,15 @@ static void read_heads(const struct regs *r, const struct history *h, struct cor
     *head++ = mix(2, c4 & 0xffff);
     *head++ = mix(3, c4 & 0xffffff);
     *head++ = mix(4, c4);
-    *head++ = mix(5, mix(c4, c8 & 0xff));
     *head++ = mix(8, mix(r->word[0], c1));
-    *head++ = mix(14, mix(r->shape, r->token));
     *head++ = mix(18, mix(up | up1 << 8, c1 | kind((uint8_t)(c4 >> 8)) << 8));
     *head++ = mix(19, r->digits & 0xff ? r->shape8 : 0);
     *head++ = mix(20, mix(c4 & 0xf0f0f0f0u, c8 & 0xf0f0));
+    *run++ = mix(5, mix(c4, c8 & 0xff));
     *run++ = mix(7, mix(c4, c8));
-    *run++ = mix(9, mix(r->word[0], mix(r->word[1], letter ? 1 : c1)));
     *run++ = mix(10, mix(r->word[0], r->word[2]) + (letter ? 0 : c1));
+    *run++ = mix(14, mix(r->shape, r->token));
+    *run++ = mix(15, mix(r->field, r->token));
 }
 
 static struct core_guess guess_match(const struct regs *r, const struct history *h)
@@ -254,10 +263,8 @@ void context_read(const struct regs *r, const struct history *h, struct core_con
     read_heads(r, h, ret);
     ret->copy[0] = guess_match(r, h);
     ret->copy[1] = guess_above(r, h);
-    ret->group = 0;
-    ret->second = 0;
-    ret->third = kind((uint8_t)r->last8) | kind((uint8_t)(r->last8 >> 16)) << 3 |
-                 kind((uint8_t)(r->last8 >> 8)) << 6;
+    ret->kind = kind((uint8_t)r->last8) | kind((uint8_t)(r->last8 >> 16)) << 3 |
+                kind((uint8_t)(r->last8 >> 8)) << 6;
 }
 
 int context_validate(const struct regs *r, struct fw_err *err)

@@ -27,24 +27,26 @@ struct regs {               /* lies in the block; a view keeps its own copy */
 };
 
 struct history { /* borrowed: the block's, or a view's own ring */
-    uint8_t *ring;
+    const uint8_t *ring;
     uint32_t mask;
     const uint32_t *table; /* hash of six bytes -> position after them */
     uint32_t table_mask;
 };
 
-/* Takes in one byte. *ret_slot: where the match table wants regs->pos (learning writes it). */
-void context_advance(struct regs *r, const struct history *h, uint8_t byte, uint32_t *ret_slot);
+void context_init(struct regs *r); /* of zeroed registers */
+/* Takes in the byte that the caller has put into the ring at r->pos. Returns where the match
+ * table wants the new r->pos: learning writes it there. */
+uint32_t context_advance(struct regs *r, const struct history *h);
 /* The hashes, guesses and classes for the next byte. */
 void context_read(const struct regs *r, const struct history *h, struct core_context *ret);
 _Static_assert(sizeof(struct regs) == 8 + 148 * 4, "no hidden padding");
 int context_validate(const struct regs *r, struct fw_err *err);
 
-#define CONTEXT_HEADS  10
-#define CONTEXT_RUNS   3
-#define CONTEXT_COPIES 2
-#define CONTEXT_SECOND 40  /* 8 match classes x 5 states of the field copy */
-#define CONTEXT_THIRD  512 /* kinds of the last three bytes */
+#define CONTEXT_HEADS   8
+#define CONTEXT_RUNS    5
+#define CONTEXT_COPIES  2
+#define CONTEXT_CLASSES 40  /* 8 of the match x 5 of the copy from above */
+#define CONTEXT_KINDS   512 /* of the last three bytes */
 extern const char *const context_names[CONTEXT_HEADS + CONTEXT_RUNS + CONTEXT_COPIES];
 
 #endif

@@ -1,6 +1,6 @@
 /* core.c - the core's place in a block: sizes, first values, checks, statistics.
  *
- * Fields, in order: counters; gates.0..2 (rows, 32) and final (rows, 4) F32; head_maps and
+ * Fields, in order: counters; gates.0..2 (rows, 32) and final (rows, 3) F32; head_maps and
  * guess_maps (source, 256) U32 = probability << 10 | count; runs (slots) of 4 bytes
  * {u16 check, u8 symbol, u8 count | missed << 4}; cells (lines, 64): four buckets a line.
  * Weights are bounded by 2^22 in every honest block: one step adds less than 0.25, which is
@@ -17,6 +17,8 @@
 
 #define WEIGHT_MAX 4194304.0F /* 2^22 */
 
+typedef uint8_t row_bytes __attribute__((vector_size(CORE_BUCKET)));
+
 static int add(struct fw_layout *l, const char *name, enum fw_dtype dtype, uint64_t rows,
                uint64_t columns, size_t *ret, struct fw_err *err)
 {
@@ -27,10 +29,7 @@ static int add(struct fw_layout *l, const char *name, enum fw_dtype dtype, uint6
 
 uint32_t core_gate_rows(const struct core_config *f, int gate)
 {
-    return gate == 0   ? f->groups * 256
-           : gate == 1 ? f->classes[0] * 8
-           : gate == 2 ? f->classes[1]
-                       : (CORE_SOURCES + 1) * 8;
+    return gate == 0 ? f->classes * 8 : gate == 1 ? (f->heads + 1) * 8 : f->kinds;
 }
 
 static uint32_t guesses(const struct core_config *f)
@@ -41,8 +40,7 @@ static uint32_t guesses(const struct core_config *f)
 int core_plan(struct core *c, const struct core_config *config, const struct tables *tables,
               struct fw_layout *l, struct fw_err *err)
 {
-    static const char *const gate_name[CORE_GATES] = { "gates.0", "gates.1", "gates.2",
-                                                       "gates.3" };
+    static const char *const gate_name[CORE_GATES] = { "gates.0", "gates.1", "gates.2" };
     const uint64_t counters = sizeof(struct core_counters);
 
     c->config = *config;
@@ -53,7 +51,7 @@ int core_plan(struct core *c, const struct core_config *config, const struct tab
         if (add(l, gate_name[k], FW_F32, core_gate_rows(config, k), CORE_INPUTS, &c->gate[k],
                 err) != 0)
             return -1;
-    if (add(l, "final", FW_F32, config->groups * 256, CORE_GATES, &c->final, err) != 0 ||
+    if (add(l, "final", FW_F32, 256, CORE_GATES, &c->final, err) != 0 ||
         add(l, "head_maps", FW_U32, config->heads, 256, &c->head_maps, err) != 0)
         return -1;
     if (guesses(config) &&
@@ -81,7 +79,7 @@ static void init_gates(const struct core *c, void *block)
             for (uint32_t i = 0; i < reading; i++)
                 w[r * CORE_INPUTS + i] = c->config.weight;
     }
-    for (uint32_t r = 0; r < c->config.groups * 256; r++)
+    for (uint32_t r = 0; r < 256; r++)
         for (uint32_t k = 0; k < CORE_GATES; k++)
             ((float *)at_mut(block, c->final))[r * CORE_GATES + k] = 1.0F / CORE_GATES;
 }
@@ -132,25 +130,38 @@ static int check_counters(const struct core_counters *n, struct fw_err *err)
     return 0;
 }
 
+/* A row at once; its first byte is the check, of which every value is valid. */
+static int line_is_valid(const uint8_t *line, uint8_t last)
+{
+    const row_bytes *row = (const row_bytes *)line;
+    const row_bytes most = { 255,  last, last, last, last, last, last, last,
+                             last, last, last, last, last, last, last, last };
+    row_bytes over = { 0 };
+    uint64_t bad[2];
+
+    for (int i = 0; i < CORE_LINE / CORE_BUCKET; i++)
+        over |= (row_bytes)(row[i] > most);
+    memcpy(bad, &over, sizeof bad);
+    return (bad[0] | bad[1]) == 0;
+}
+
 /* Maps and run slots hold integers of which every value is valid. */
 int core_validate(const struct core *c, const void *block, struct fw_err *err)
 {
-    const uint8_t *cell = at(block, c->cells);
-    const size_t cells = (size_t)c->lines * CORE_LINE;
+    const uint8_t *cells = at(block, c->cells);
 
     for (int k = 0; k < CORE_GATES; k++)
         if (check_weights(at(block, c->gate[k]),
                           (size_t)core_gate_rows(&c->config, k) * CORE_INPUTS, "gates",
                           err) != 0)
             return -1;
-    if (check_weights(at(block, c->final), (size_t)c->config.groups * 256 * CORE_GATES, "final",
-                      err) != 0 ||
+    if (check_weights(at(block, c->final), (size_t)256 * CORE_GATES, "final", err) != 0 ||
         check_counters(at(block, c->counters), err) != 0)
         return -1;
-    for (size_t i = 0; i < cells; i++)
-        if (i % CORE_BUCKET && cell[i] >= c->tables->states)
-            return fw_fail_param(err, FW_EINVAL, "bad_state", "cells", "cell %zu has no state",
-                                 i);
+    for (uint32_t i = 0; i < c->lines; i++)
+        if (!line_is_valid(cells + (size_t)i * CORE_LINE, (uint8_t)(c->tables->states - 1)))
+            return fw_fail_param(err, FW_EINVAL, "bad_state", "cells",
+                                 "a cell of line %u holds no state", i);
     return 0;
 }
 

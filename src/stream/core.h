@@ -1,4 +1,4 @@
-/* core.h - the gated binary decisions both models are made of.
+/* core.h - the gated binary decisions the bytes model is made of.
  *
  * A symbol is 8 binary decisions, the nodes of two nibble trees. Each decision reads up to 15
  * sources: heads (one hashed row of cells each, through the head's map) and guesses (a symbol
@@ -18,7 +18,7 @@
 #define CORE_SOURCES 15 /* heads + runs + copies, at most */
 #define CORE_INPUTS  32 /* stretch(p) of each, bias, p - 1/2 of each, one spare */
 #define CORE_BIAS    15
-#define CORE_GATES   4
+#define CORE_GATES   3
 #define CORE_BUCKET  16 /* bytes: a check and the 15 cells of one nibble */
 #define CORE_LINE    64 /* bytes: four buckets, or eight pairs of run slots */
 #define CORE_LEVELS  64 /* how sure a guess can be */
@@ -26,8 +26,8 @@
 
 struct core_config {
     uint32_t heads, runs, copies;
-    uint32_t groups;           /* symbols per token: each has its own first gate rows */
-    uint32_t classes[2];       /* of the second gate (times 8 bits) and the third */
+    uint32_t classes;          /* of the first gate */
+    uint32_t kinds;            /* of the third */
     uint32_t run_lines;        /* each 8 slots of 4 bytes */
     float eta, eta_start;      /* the gates' rate: eta + eta_start / (1 + symbols / warm) */
     float eta_warm, eta_final; /* eta_final: rate of the last mixing */
@@ -54,22 +54,21 @@ struct core_counters { /* lies in the block */
 struct core_guess {
     uint32_t symbol; /* 256 | symbol, or 0: none */
     uint32_t level;  /* < CORE_LEVELS */
-    uint32_t weight; /* what it adds to the second gate's class while it is not refuted */
+    uint32_t weight; /* what it adds to the first gate's class while it is not refuted */
 };
 
 struct core_context {            /* what a front computes before each symbol */
     uint32_t head[CORE_SOURCES]; /* hashes */
     uint32_t run[CORE_SOURCES];
     struct core_guess copy[CORE_SOURCES];
-    uint32_t group;
-    uint32_t second, third; /* classes; `second` of no guess */
+    uint32_t kind; /* row of the third gate */
 };
 
 struct core_node { /* one decision: all its update needs */
     _Alignas(32) float x[CORE_INPUTS];
     float d[CORE_GATES], s, p;
-    uint32_t row[CORE_GATES], final;
-    uint32_t prefix; /* 1, then the bits so far */
+    uint32_t row[CORE_GATES];
+    uint32_t prefix; /* 1, then the bits so far; also the row of the last mixing */
 };
 
 struct core_path {

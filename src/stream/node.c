@@ -14,120 +14,11 @@
 
 #include "fastweight/fmath.h"
 
+#include "rows.h"
 #include "stream_int.h"
 
 #define D_MAX 11.9F
 #define P_MIN (1.0F / 65536)
-
-static const uint8_t empty[CORE_BUCKET];
-
-/* ---- rows of cells */
-
-static uint32_t row_hash(uint32_t context, uint32_t nibble)
-{
-    uint32_t h = (context + nibble * 0x3D4D51CBu) * 0x9E3779B1u;
-
-    h ^= h >> 15;
-    return h * 0x85EBCA6Bu;
-}
-
-static uint8_t row_check(uint32_t hash)
-{
-    uint8_t check = (uint8_t)(hash * 0x9E3779B1u >> 24);
-
-    return check ? check : 1; /* 0 marks a free row */
-}
-
-static size_t line_of(uint32_t hash, uint32_t lines)
-{
-    return (size_t)((uint64_t)hash * lines >> 32);
-}
-
-static const uint8_t *row_find(const uint8_t *line, uint8_t check)
-{
-    for (int i = 0; i < 4; i++)
-        if (line[i * CORE_BUCKET] == check)
-            return line + i * CORE_BUCKET;
-    return empty;
-}
-
-/* How dear a row is: the count of its first cell; -1 when free. */
-static int row_worth(const struct tables *t, const uint8_t *row)
-{
-    return row[0] ? t->total[row[1]] : -1;
-}
-
-static uint8_t *row_insert(const struct core *c, uint8_t *line, uint8_t check, uint32_t head,
-                           struct core_counters *n)
-{
-    const struct tables *t = c->tables;
-    uint8_t *victim = line;
-
-    for (int i = 1; i < 4; i++)
-        if (row_worth(t, line + i * CORE_BUCKET) < row_worth(t, victim))
-            victim = line + i * CORE_BUCKET;
-    if (victim[0]) {
-        n->replaced[head]++;
-        n->rng = n->rng * 1664525u + 1013904223u;
-        if (n->rng >> 24 < c->config.age)
-            for (int i = 0; i < 4; i++)
-                line[i * CORE_BUCKET + 1] = t->aged[line[i * CORE_BUCKET + 1]];
-    } else {
-        n->used[head]++;
-    }
-    memset(victim, 0, CORE_BUCKET);
-    victim[0] = check;
-    return victim;
-}
-
-/* ---- run slots: the symbol that followed a context last, and how often in a row */
-
-struct slot {
-    uint16_t check;
-    uint8_t symbol, count; /* count | missed << 4 */
-};
-
-static uint16_t slot_check(uint32_t hash)
-{
-    uint16_t check = (uint16_t)(hash * 0x9E3779B1u >> 16);
-
-    return check ? check : 1;
-}
-
-static const struct slot *slot_find(const struct slot *line, uint16_t check)
-{
-    for (int i = 0; i < 8; i++)
-        if (line[i].check == check)
-            return line + i;
-    return NULL;
-}
-
-static struct slot *slot_insert(struct slot *line, uint16_t check, uint32_t source,
-                                struct core_counters *n)
-{
-    struct slot *victim = line;
-
-    for (int i = 0; i < 8 && victim->check; i++)
-        if (!line[i].check || (line[i].count & 15) < (victim->count & 15))
-            victim = line + i;
-    if (victim->check)
-        n->replaced[source]++;
-    else
-        n->used[source]++;
-    *victim = (struct slot){ check, 0, 0 };
-    return victim;
-}
-
-static void slot_learn(struct slot *slot, uint32_t symbol)
-{
-    if (slot->count & 15 && slot->symbol != symbol) {
-        slot->symbol = (uint8_t)symbol;
-        slot->count = 16 | 1;
-    } else if ((slot->count & 15) < 15) {
-        slot->symbol = (uint8_t)symbol;
-        slot->count++;
-    }
-}
 
 /* ---- one decision */
 
@@ -190,13 +81,13 @@ static inline uint32_t read_heads(const struct core *c, const void *block,
     return count;
 }
 
-/* Returns the second gate's class. */
+/* Returns the first gate's class. */
 static inline uint32_t read_guesses(const struct core *c, const void *block,
                                     const struct core_path *path, uint32_t prefix, int bit,
                                     float *x)
 {
     const uint32_t *map = at(block, c->guess_maps);
-    uint32_t kind = path->in->second;
+    uint32_t class = 0;
 
     for (uint32_t g = 0; g < c->config.runs + c->config.copies; g++) {
         const struct core_guess *guess = &path->guess[g];
@@ -209,31 +100,27 @@ static inline uint32_t read_guesses(const struct core *c, const void *block,
         sign = guess->symbol >> (7 - bit) & 1 ? 1.0F : -1.0F;
         x[i] = c->tables->stretch[p >> (MAP_P_BITS - STRETCH_BITS)] * sign;
         x[16 + i] = linear(p) * sign;
-        kind += guess->weight;
+        class += guess->weight;
     }
-    return kind;
+    return class;
 }
 
 static inline void read_node(const struct core *c, const void *block,
                              const struct core_path *path, uint32_t prefix, int bit,
                              struct core_node *n)
 {
-    const uint32_t order0 = path->in->group * 256 + prefix;
-    const float *v = (const float *)at(block, c->final) + order0 * CORE_GATES;
-    uint32_t kind;
+    const float *v = (const float *)at(block, c->final) + prefix * CORE_GATES;
+    uint32_t known, class;
     float s = 0;
 
     memset(n->x, 0, sizeof n->x);
-    n->row[3] =
-        read_heads(c, block, path->bucket[bit >> 2], nibble_cell(prefix, bit), n->x) * 8 +
-        (uint32_t)bit;
-    kind = read_guesses(c, block, path, prefix, bit, n->x);
+    known = read_heads(c, block, path->bucket[bit >> 2], nibble_cell(prefix, bit), n->x);
+    class = read_guesses(c, block, path, prefix, bit, n->x);
     n->x[CORE_BIAS] = 0.4F;
     n->prefix = prefix;
-    n->final = order0;
-    n->row[0] = order0;
-    n->row[1] = kind * 8 + (uint32_t)bit;
-    n->row[2] = path->in->third;
+    n->row[0] = class * 8 + (uint32_t)bit;
+    n->row[1] = known * 8 + (uint32_t)bit;
+    n->row[2] = path->in->kind;
     for (int k = 0; k < CORE_GATES; k++) {
         const float *w = (const float *)at(block, c->gate[k]) + n->row[k] * CORE_INPUTS;
 
@@ -320,7 +207,7 @@ static inline void map_learn(const struct core *c, uint32_t *entry, int y)
 static inline void learn_gates(const struct core *c, void *block, const struct core_node *n,
                                float y, float eta)
 {
-    float *v = (float *)at_mut(block, c->final) + n->final * CORE_GATES;
+    float *v = (float *)at_mut(block, c->final) + n->prefix * CORE_GATES;
     const fw_f8 *x = (const fw_f8 *)n->x;
 
     for (int k = 0; k < CORE_GATES; k++) {

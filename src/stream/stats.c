@@ -52,7 +52,7 @@ void core_stats(const struct core *c, const void *block, const char *const *name
     const struct core_config *f = &c->config;
 
     ret->calibration_error = calibration(n);
-    ret->nonfinite = nonfinite(at(block, c->final), (size_t)f->groups * 256 * CORE_GATES);
+    ret->nonfinite = nonfinite(at(block, c->final), (size_t)256 * CORE_GATES);
     for (int k = 0; k < CORE_GATES; k++)
         ret->nonfinite +=
             nonfinite(at(block, c->gate[k]), (size_t)core_gate_rows(f, k) * CORE_INPUTS);

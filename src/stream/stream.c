@@ -13,7 +13,7 @@
 
 #include "stream_int.h"
 
-static const struct stream_ops *const models[] = { &stream_bytes };
+static const struct stream_ops *const models[] = { &stream_bytes, &stream_events };
 
 static const struct stream_ops *model_named(const char *name)
 {

@@ -50,7 +50,11 @@ struct fw_stream_view {
     struct ranked *ranked; /* (vocab,) */
 };
 
-extern const struct stream_ops stream_bytes;
+extern const struct stream_ops stream_bytes, stream_events;
+
+/* view.c: `top` by way of the full distribution; qsort's order of struct ranked. */
+size_t view_rank(struct fw_stream_view *v, size_t k, uint32_t *ids, double *logp);
+int ranked_likelier(const void *a, const void *b);
 
 /* Integer hash of two words: the one mixing function of this room. */
 static inline uint32_t mix(uint32_t a, uint32_t b)

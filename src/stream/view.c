@@ -50,7 +50,7 @@ void fw_stream_view_predict(struct fw_stream_view *v, double *logp)
     v->s->ops->predict(v, logp);
 }
 
-static int likelier(const void *a, const void *b)
+int ranked_likelier(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
 
@@ -59,16 +59,14 @@ static int likelier(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-size_t fw_stream_view_top(struct fw_stream_view *v, size_t k, uint32_t *ids, double *logp)
+size_t view_rank(struct fw_stream_view *v, size_t k, uint32_t *ids, double *logp)
 {
     const uint32_t vocab = v->s->vocab;
 
-    if (v->s->ops->top)
-        return v->s->ops->top(v, k, ids, logp);
     fw_stream_view_predict(v, v->logp);
     for (uint32_t i = 0; i < vocab; i++)
         v->ranked[i] = (struct ranked){ v->logp[i], i };
-    qsort(v->ranked, vocab, sizeof *v->ranked, likelier);
+    qsort(v->ranked, vocab, sizeof *v->ranked, ranked_likelier);
     if (k > vocab)
         k = vocab;
     for (size_t i = 0; i < k; i++) {
@@ -76,6 +74,11 @@ size_t fw_stream_view_top(struct fw_stream_view *v, size_t k, uint32_t *ids, dou
         logp[i] = v->ranked[i].logp;
     }
     return k;
+}
+
+size_t fw_stream_view_top(struct fw_stream_view *v, size_t k, uint32_t *ids, double *logp)
+{
+    return v->s->ops->top ? v->s->ops->top(v, k, ids, logp) : view_rank(v, k, ids, logp);
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014), upper 53 bits as a number in [0, 1). */

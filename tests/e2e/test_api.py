@@ -35,6 +35,11 @@ class Api(fw.Case):
         self.assertEqual(metrics.status, 200)
         self.assertIn("text/plain", metrics.headers["Content-Type"])
         self.assertRegex(metrics.body.decode(), r"(?m)^fastweight\w*_total(\{.*\})? \d+")
+        s.AUTO.create(self.c, "its-own-name")
+        s.AUTO.learn(self.c, "its-own-name", s.text(500))
+        text = self.c.call("GET", "/metrics").body.decode()
+        self.assertNotIn("its-own-name", text)
+        self.assertRegex(text, r"(?m)^fastweightd_tokens_learned_total 500$")
 
     def test_models_are_listed_and_shown_one_by_one(self):
         data = self.c.ok("GET", "/v1/models")["data"]
@@ -199,20 +204,43 @@ class Api(fw.Case):
         self.c.post("b", "learn", {"tokens": made["tokens"]})
         self.assertEqual(self.c.hash("a"), self.c.hash("b"))
 
-    def test_inspect_and_tensors_show_streams_and_memories(self):
+    def test_inspect_tells_the_health_of_streams_and_memories(self):
+        for m in (s.AUTO, s.EVENTS):
+            m.create(self.c, m.name)
+            learned = m.learn(self.c, m.name, m.tokens(3000))
+            seen = self.c.get(m.name, "inspect")
+            self.fields(seen, {"version", "tokens", "bits_per_token", "calibration_error",
+                               "nonfinite", "heads"})
+            self.assertEqual((seen["version"], seen["tokens"], seen["nonfinite"]), (1, 3000, 0))
+            self.fields(seen["bits_per_token"], {"all", "last_1k", "last_10k", "last_100k"})
+            self.assertAlmostEqual(seen["bits_per_token"]["all"], learned["surprise"]["mean"],
+                                   places=6)
+            self.assertTrue(0 <= seen["calibration_error"] < 0.5)
+            heads = seen["heads"]
+            self.fields(heads, {"name", "rows", "used", "replaced", "weight"})
+            self.assertEqual({len(v) for v in heads.values()}, {len(heads["name"])})
+            self.assertGreater(sum(heads["used"]), 100)
+        s.GATED.create(self.c, "m")
+        s.GATED.learn(self.c, "m", s.GATED.tokens(20))
+        heads = self.c.get("m", "inspect")["heads"]
+        self.fields(heads, {"spectrum", "norm", "residual_before", "residual_after",
+                            "effective_rank", "log_g_sum", "nonfinite"})
+        data = s.st_read(self.c.call("GET", "/v1/sessions/m/tensors/S").body)[0]["S"][2]
+        state = s.array.array("f", data)
+        for h in range(2):
+            norm = math.sqrt(math.fsum(x * x for x in state[64 * h:64 * (h + 1)]))
+            self.assertAlmostEqual(heads["norm"][h], norm, places=4)
+            sigma = heads["spectrum"][str(h)]
+            self.assertEqual(sigma, sorted(sigma, reverse=True))
+            self.assertAlmostEqual(math.sqrt(math.fsum(x * x for x in sigma)), norm, places=4)
+            self.assertLess(heads["residual_after"][h], heads["residual_before"][h])
+            self.assertTrue(1 <= heads["effective_rank"][h] <= 8)
+
+    def test_tensors_are_listed_fetched_and_drawn(self):
         s.AUTO.create(self.c, "a")
         s.GATED.create(self.c, "m")
         self.c.post("a", "learn", s.text(3000), type="text/plain")
         s.GATED.learn(self.c, "m", s.GATED.tokens(20))
-        seen = self.c.get("a", "inspect")
-        self.assertIn("bits_per_token", seen)
-        self.assertEqual(seen.get("nonfinite", 0), 0)
-        text = json.dumps(seen)
-        for word in ("used", "replaced", "weight", "calibration"):
-            self.assertIn(word, text)
-        text = json.dumps(self.c.get("m", "inspect"))
-        for word in ("norm", "residual", "rank", "spectrum"):
-            self.assertIn(word, text)
         for name in "am":
             listed = self.c.get(name, "tensors")["data"]
             self.assertTrue(listed)
@@ -355,6 +383,9 @@ class Api(fw.Case):
         self.refused(learn(old), 412)  # same version, another incarnation
         self.refused(self.c.call("POST", "/v1/sessions/m/checkpoint", headers={"If-Match": first}),
                      412, 422)
+        for path in ("/v1/sessions/m", "/v1/sessions/m?hash=true"):
+            self.refused(self.c.call("GET", path, headers={"If-Match": first}), 412)
+            self.assertEqual(self.c.call("GET", path, headers={"If-Match": tag()}).status, 200)
 
     def test_unknown_fields_and_parameters_are_refused_by_name(self):
         s.AUTO.create(self.c, "a")

@@ -216,6 +216,28 @@ class BadDisk(fw.Case):
         self.fails_to_start(self.other(d.dir), "another daemon", d.dir)
         d.client().ok("GET", "/healthz")
 
+    def test_nothing_is_acknowledged_once_the_database_was_taken_away(self):
+        for name in ("fastweightd.db", "fastweightd.db-wal"):
+            d = self.other(tempfile.mkdtemp(prefix="fw-e2e-"))
+            self.stack.callback(shutil.rmtree, d.dir, True)
+            c = d.start().client()
+            s.AUTO.create(c, "a")
+            before = s.AUTO.learn(c, "a", s.text(100))
+            path = os.path.join(d.dir, name)
+            os.rename(path, path + ".away")
+            for id in ("a", "b"):
+                r = c.call("POST", f"/v1/sessions/{id}/learn", s.text(50), type="text/plain")
+                self.refused(r, 507 if id == "a" else 404)
+                self.refused(c.call("POST", "/v1/sessions", {"id": "b", "model": "bytes"}), 507)
+            self.assertEqual(c.call("GET", "/readyz").status, 503)
+            self.assertEqual(c.facts("a")["version"], before["version"])
+            os.rename(path + ".away", path)
+            self.assertEqual(s.AUTO.learn(c, "a", s.text(50))["version"], before["version"] + 1)
+            self.assertEqual(c.call("GET", "/readyz").status, 200)
+            d.restart(hard=True)
+            self.assertEqual(d.client().facts("a")["tokens_seen"], 150)
+            self.assertEqual(d.stop(), 0)
+
     def test_a_directory_that_cannot_be_written_ends_with_a_clear_error(self):
         with tempfile.NamedTemporaryFile() as f:
             d = self.other(None)

@@ -126,6 +126,22 @@ class BadInput(fw.Case):
         for m in (s.DELTA, s.GATED):
             self.resealed(m, 500 if fw.FULL else 100)
 
+    def test_a_forged_header_with_right_hashes_is_refused_or_learns_on(self):
+        for m in (s.DELTA, s.AUTO, s.EVENTS):
+            id = "h" + m.name.split()[0]
+            file = bytearray(self.taught(m, id))
+            head = 8 + struct.unpack("<Q", file[:8])[0]
+            seal = file.index(s.st_read(file)[1]["file_hash"].encode(), 0, head)
+            bodies = [m.body(m.tokens(50, 4))]
+            for at in range(head):
+                if seal <= at < seal + 32:
+                    continue
+                bad = bytearray(file)
+                bad[at] ^= 1 << self.random.randrange(8)
+                bad[seal:seal + 32] = b"0" * 32
+                bad[seal:seal + 32] = s.xxh128(bad).encode()
+                self.sane_or_refused(m, id, bytes(bad), bodies)
+
     def test_forged_tensors_of_nonsense_are_refused_or_learn_on(self):
         for m in (s.AUTO, s.EVENTS, s.GATED):
             id = "n" + m.name.split()[0]
@@ -136,6 +152,77 @@ class BadInput(fw.Case):
                 for fill in (b"\xff", b"\x7f", b"\x80", b"\x00\x00\x80\x7f", b"\0"):
                     bad = {t["name"]: (fill * t["bytes"])[:t["bytes"]]}
                     self.sane_or_refused(m, id, s.reseal(file, bad, listed, size), bodies)
+
+    def learns_on(self, m, id, file, tokens):
+        """Refused; or it learns, is written, read back, and its own export is taken again."""
+        if not self.sane_or_refused(m, id, file, [m.packed(tokens)]):
+            return
+        before = self.c.hash(id)
+        self.d.restart()
+        self.c = self.d.client()
+        self.assertEqual(self.c.hash(id), before)
+        self.assertEqual(self.put(id, self.c.export(id)).status, 200)
+
+    def test_forged_counts_at_their_ends_are_refused_or_learn_on(self):
+        for m in (s.AUTO, s.EVENTS, s.DELTA):
+            id = "c" + m.name.split()[0]
+            file = self.taught(m, id, 500)
+            for seen in (2**63 - 1, 2**63 - 9, 2**62, 2**61):
+                self.learns_on(m, id, s.retell(file, "tokens_seen", str(seen)), m.tokens(50))
+        for m in (s.AUTO, s.EVENTS):
+            id = "c" + m.name.split()[0]
+            file = self.taught_again(m, id)
+            tally = s.st_read(file)[0]["tally"][2]
+            for n in (2**63, 2**63 - 1, 2**63 - 2):
+                for nats in (1.0, 2.0**60, 1e18):
+                    bad = struct.pack("<Qd", n, nats) + tally[16:]
+                    self.learns_on(m, id, self.sealed(id, file, {"tally": bad}), m.tokens(500, 4))
+
+    def taught_again(self, m, id):
+        self.c.ok("DELETE", f"/v1/sessions/{id}")
+        return self.taught(m, id, 2000)
+
+    def sealed(self, id, file, changed):
+        listed = self.c.get(id, "tensors")["data"]
+        return s.reseal(file, changed, listed, self.c.facts(id)["state_bytes"])
+
+    def test_forged_events_rows_visited_without_end_are_refused_or_learn_on(self):
+        m = s.EVENTS
+        file = self.taught(m, "e", 2000)
+        for visits in (60001, 60002, 65535):
+            rows = bytearray(s.st_read(file)[0]["rows"][2])
+            for at in range(0, len(rows), 16):
+                if rows[at:at + 2] != b"\0\0":
+                    struct.pack_into("<H", rows, at + 2, visits)
+            self.learns_on(m, "e", self.sealed("e", file, {"rows": bytes(rows)}), m.tokens(5000, 4))
+
+    def test_a_forged_copy_of_an_id_that_nothing_speaks_for_is_refused_or_learns_on(self):
+        m = s.EVENTS
+        file = self.taught(m, "e", 2000)
+        t = {name: bytearray(x[2]) for name, x in s.st_read(file)[0].items()}
+        count = struct.unpack_from("<H", t["popularity"], 14)[0]
+        total, seen = struct.unpack_from("<2I", t["unseen"], 12)
+        struct.pack_into("<H", t["popularity"], 14, 0)
+        struct.pack_into("<2I", t["unseen"], 12, total - count, seen - (count > 0))
+        match = struct.unpack_from("<I", t["registers"], 4)[0]
+        struct.pack_into("<I", t["registers"], 8, 10)
+        struct.pack_into("<H", t["ring"], 2 * (match % (len(t["ring"]) // 2)), 7)
+        t["copy_hit"], t["rows"] = bytes(32), bytes(len(t["rows"]))
+        bad = self.sealed("e", file, {name: bytes(x) for name, x in t.items()})
+        self.learns_on(m, "e", bad, [7] + m.tokens(2000, 4))
+
+    def test_a_body_with_two_lengths_is_refused_and_the_connection_closed(self):
+        s.AUTO.create(self.c, "a")
+        with self.unchanged("a"):
+            for lengths in ("Content-Length: 3\r\nContent-Length: 9",
+                            "Content-Length: 3\r\nTransfer-Encoding: chunked",
+                            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+                            "Transfer-Encoding: gzip", "Content-Length : 3"):
+                got = fw.raw_http(self.d.port, (
+                    "POST /v1/sessions/a/learn HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+                    f"{lengths}\r\n\r\n3\r\nabc\r\n0\r\n\r\n").encode())
+                self.assertTrue(got.startswith(b"HTTP/1.1 400"), got[:300])
+                self.assertEqual(got.count(b"HTTP/1.1 "), 1, got)
 
     def test_an_import_of_another_model_config_or_size_is_refused(self):
         file = self.taught(s.AUTO, "auto")

@@ -135,7 +135,7 @@ class Coder(fw.Case):
     def test_events_of_the_whole_vocabulary_come_back_from_the_coded_bits(self):
         wide = s.Model("events65536", "events", {"vocab": 65536, "state_bytes": s.MIB},
                        lambda n, seed=1: [x * 218 + 7 for x in s.events(n, seed)])
-        self.round_trip(wide, wide.tokens(500 if fw.FULL else 60), every=25)
+        self.round_trip(wide, wide.tokens(100 if fw.sanitized() else 500), every=97)
 
     def test_json_and_safetensors_carry_the_same_doubles(self):
         s.AUTO.create(self.c, "a")

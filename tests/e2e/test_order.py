@@ -151,6 +151,33 @@ class Order(fw.Case):
         self.c = self.d.client()
         self.assertEqual(self.c.facts("a")["tokens_seen"], 5)
 
+    def test_async_learns_wait_for_room_and_are_all_learned_in_order(self):
+        self.start("--max-async-bytes", "65536", "--journal-bytes", "100000")
+        s.LOG.create(self.c, "a")
+        s.LOG.create(self.c, "serial")
+        parts = [s.log(20000, i) for i in range(20)]
+        for i, x in enumerate(parts):
+            r = s.LOG.learn(self.c, "a", x, durability="async")
+            self.assertEqual(r["version"], i + 1)
+            self.assertLessEqual(r["durable_version"], i + 1)
+            self.assertGreaterEqual(r["durable_version"], i - 3)  # so little may be unwritten
+        last = s.LOG.learn(self.c, "a", b"end")
+        self.assertEqual(last["durable_version"], 21)  # a commit implies all before it
+        want = s.LOG.learn(self.c, "serial", b"".join(parts) + b"end", hash=True)["hash"]
+        self.assertEqual(self.c.hash("a"), want)
+
+    def test_more_sessions_than_allowed_are_refused_and_the_others_go_on(self):
+        self.start("--max-sessions", "3")
+        for id in "abc":
+            s.DELTA.create(self.c, id)
+        e = self.refused(self.c.call("POST", "/v1/sessions", {
+            "id": "d", "model": "associative", "config": s.DELTA.config}), 429, 507)
+        self.assertIn("3", e["message"])
+        self.refused(self.c.call("POST", "/v1/sessions/a/fork", {"id": "d"}), 429, 507)
+        s.DELTA.learn(self.c, "a", s.DELTA.tokens(3))
+        self.c.ok("DELETE", "/v1/sessions/b")
+        s.DELTA.create(self.c, "d")
+
     def test_of_learns_with_the_same_etag_exactly_one_wins(self):
         self.start()
         s.DELTA.create(self.c, "m")

@@ -8,8 +8,15 @@ import streams as s  # noqa: E402
 
 LENGTH = {"stream": 1500, "associative": 200}
 
-# hash after learning tokens(LENGTH, seed 5): any build on any machine must reproduce these.
+# The hash after learning tokens(LENGTH, seed 5). Any build on any machine gives these; who
+# changes on purpose what a model learns writes the new ones down here.
 KNOWN = {
+    "auto": "9b967a0dfd86639e03d410ada62452c5",
+    "text": "bf699fb622d3e459c68cf75a50771a0b",
+    "log": "5116e9b7f3c751936d7fd337d851d5e6",
+    "events": "2ef1dfd2d962888cf59cbc56db629f90",
+    "delta 2x8x8": "7a0b61ce4ab8b0905324e527eb347a9d",
+    "gated_delta 2x8x8": "a5c2abb6dc19bff1db884f3581f883cc",
 }
 
 
@@ -198,9 +205,8 @@ class SameBytes(fw.Case):
             self.start(env=env)
             got = {m.name: want for m, _, want in self.each()}
             self.assertEqual(got, KNOWN, env)
-            level = self.c.ok("GET", "/version")["cpu_level"]
             if env:
-                self.assertNotEqual(level, "x86-64-v3")
+                self.assertNotEqual(self.c.ok("GET", "/version")["cpu_level"], "x86-64-v3")
 
     def test_a_second_build_gives_the_same_hashes_and_takes_the_exports(self):
         second = fw.os.environ.get("FASTWEIGHTD2")
