@@ -182,5 +182,13 @@ const struct golden_rule golden_rules[] = {
                  { "final_momentum_W1", "momentum_W2" },
                  { "final_gamma", "gamma" },
                  { "final_momentum_gamma", "momentum_gamma" } } },
+    { .json = "softmax_attention",
+      .config = "softmax",
+      .when = { "window", "null" },
+      .fixed = { { "bandwidth", "1" } } },
+    { .json = "softmax_attention",
+      .config = "window",
+      .fixed = { { "bandwidth", "1" } },
+      .fields = { { "window", "window" } } },
     { .json = NULL },
 };

@@ -68,7 +68,9 @@ void fw_memory_state(const struct fw_memory *m, const void *block, float *ret);
 struct fw_memory_about { /* what the rule is, in words; lent for ever */
     const char *rule, *memory, *objective, *retention, *optimiser, *horizon, *feature_map;
     uint32_t pairs_per_token;
-    uint64_t saturated; /* elements of this block that were ever cut (state.c) */
+    uint64_t saturated;  /* elements of this block that were ever cut (state.c) */
+    uint64_t kept_pairs; /* per head, as they are; 0 for rules that fit and forget */
+    uint64_t used_bytes; /* of the block: without places that hold nothing yet */
 };
 void fw_memory_about(const struct fw_memory *m, const void *block, struct fw_memory_about *ret);
 
