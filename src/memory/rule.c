@@ -73,6 +73,14 @@ const struct fw_gelus *fw_gelus(void)
     return &fw_gelus_base;
 }
 
+const char *fw_memory_rule(size_t i)
+{
+    for (size_t j = 0; fw_rules[j]; j++)
+        if (j == i)
+            return fw_rules[j]->name;
+    return NULL;
+}
+
 static size_t add_name(const char *name, const char **ret, size_t n, size_t max)
 {
     for (size_t i = 0; i < n; i++)
