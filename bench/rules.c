@@ -46,6 +46,9 @@ static const struct work { /* multiply-adds of one token and head, over D * D */
     { "momentum", 4, 1 },
     { "huber", 3, 1 },
     { "mesa", 4, 1 },              /* H and G, a decay each; the solve is a read's */
+    { "ttt_linear", 2, 0 },        /* f(k) and its gradient */
+    { "titans", 4, 0 },            /* and momentum and weights */
+    { "ttt_mlp", 20, 0 },          /* hidden 4 d: forward 8, back 4, gradients 8 */
     { "omega", 33, 0 },            /* S'k and k e' of 16 pairs, a decay */
     { "omega_muon", 35 + 960, 0 }, /* and five Newton-Schulz steps of three products */
 };
