@@ -178,9 +178,9 @@ static const struct {
     { "omega_muon", 0xbc0318f2011fbcce },    { "momentum", 0xf508dee7770e0246 },
     { "huber", 0xc51ad2caa1897162 },         { "mesa", 0x926adf482c3439d2 },
     { "ttt_linear", 0x3e5513fc2f7cd69c },    { "ttt_mlp", 0x22738d1e61a9f6ea },
-    { "titans", 0x283d78b9c4186b21 },        { "softmax", 0xfc77315d72ddc851 },
-    { "window", 0x261068da30f7de5b },        { "sinks", 0xbcc56eb6f53b8ef1 },
-    { "heavy_hitter", 0xabb278af880d0560 },
+    { "titans", 0x283d78b9c4186b21 },        { "log_linear", 0xefbe6a04b4423265 },
+    { "softmax", 0xfc77315d72ddc851 },       { "window", 0x261068da30f7de5b },
+    { "sinks", 0xbcc56eb6f53b8ef1 },         { "heavy_hitter", 0xabb278af880d0560 },
 };
 
 static uint64_t fnv(const unsigned char *x, size_t n)

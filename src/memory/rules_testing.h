@@ -137,6 +137,7 @@ static const struct setup { /* a session; rule NULL: every row */
     { "omega", 2, 5, 70, { { "window", NULL, 1 } } },
     { "omega", 1, 9, 4, { { "window", NULL, 128 }, { "feature_map", "dpfp", 0 } } },
     { "omega_muon", 2, 7, 5, { { "window", NULL, 1 } } },
+    { "log_linear", 2, 5, 7, { { "levels", NULL, 4 } } },
     { "softmax", 2, 5, 7, { { "max_pairs", NULL, 40 }, { "bandwidth", NULL, 0.125 } } },
     { "window", 2, 5, 70, { { "window", NULL, 1 } } },
     { "sinks", 2, 5, 7, { { "window", NULL, 3 }, { "sinks", NULL, 100 } } },
