@@ -1,5 +1,6 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
-BENCHES = bench/stream bench/store bench/delta bench/lifetime bench/memory bench/http_learner
+BENCHES = bench/stream bench/store bench/delta bench/rules bench/length bench/lifetime bench/memory \
+	bench/http_learner
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -28,3 +29,9 @@ CLEANFILES += bench/http
 bench/http: bench/http.sh src/fastweightd bench/http_learner
 	$(AM_V_GEN)$(MKDIR_P) bench && $(SED) -e 's,@data\@,$(abs_top_srcdir)/data,' $(srcdir)/bench/http.sh > $@.tmp && \
 	    chmod +x $@.tmp && mv $@.tmp $@
+
+bench_rules_SOURCES = bench/rules.c bench/pair_stream.c bench/pair_stream.h
+bench_rules_LDADD = $(MEMORY_LIBS)
+
+bench_length_SOURCES = bench/length.c bench/pair_stream.c bench/pair_stream.h
+bench_length_LDADD = $(MEMORY_LIBS)

@@ -258,7 +258,8 @@ static const struct fw_tensor *find_input(const struct test *t, const char *ours
     return NULL;
 }
 
-/* Tokens, heads, d_k and d_v, from queries, keys and values. */
+/* Tokens, heads, d_k and d_v, from queries, keys and values. Query heads that share a memory
+ * are memories of their own here, which are shown the same pairs. */
 static enum verdict read_shapes(struct test *t)
 {
     const struct fw_tensor *q = find_input(t, "queries"), *k = find_input(t, "keys");
@@ -271,6 +272,7 @@ static enum verdict read_shapes(struct test *t)
     t->pairs = axes_of(t, k).each;
     t->d_v = axes_of(t, v).inner;
     t->heads = axes_of(t, v).heads;
+    t->heads = axes_of(t, q).heads > t->heads ? axes_of(t, q).heads : t->heads;
     return OK;
 }
 

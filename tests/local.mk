@@ -69,7 +69,8 @@ GOLDEN_AB = 01a_linear_attn 01b_linear_attn_norm 01c_linear_attn_elu_norm 01d_li
 	07a_wkv7 07b_dplr 07c_iplr 08_kda 09a_comba 09b_longhorn \
 	10a_mesa_exact 10b_mesa_cg 11a_ttt_linear_ln_fla 11b_ttt_linear_official \
 	11c_ttt_mlp_official 11d_ttt_linear_noln 11e_ttt_mlp_noln 12a_titans_linear_seq \
-	12b_titans_linear_chunk 12c_titans_mlp_seq 12d_titans_mlp_ln_chunk 19_omega 20_momentum 21_omega_momentum_muon 22_huber \
+	12b_titans_linear_chunk 12c_titans_mlp_seq 12d_titans_mlp_ln_chunk 13a_softmax_attn \
+	13b_sliding_window_attn 13c_gqa_attn 14_log_linear_attn 19_omega 20_momentum 21_omega_momentum_muon 22_huber \
 	23_poly 24_dpfp
 GOLDEN_ABC = 04_delta_rule 04b_delta_rule_unnorm 05_gated_delta_rule
 GOLDEN = $(GOLDEN_AB:%=%_a) $(GOLDEN_AB:%=%_b) $(GOLDEN_ABC:%=%_a) $(GOLDEN_ABC:%=%_b) \

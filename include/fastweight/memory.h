@@ -38,6 +38,19 @@ int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_e
  * how many (at most max). */
 size_t fw_memory_inputs(const char **ret, size_t max);
 
+/* The name of row i of the table of rules, or NULL past its end; lent for ever. */
+const char *fw_memory_rule(size_t i);
+
+struct fw_memory_input { /* a tensor that a learn may carry */
+    const char *name;    /* lent for ever */
+    uint32_t ndim;
+    uint64_t shape[FW_MAX_DIMS]; /* of one token: shape[0] = 1 */
+    int required;
+    float min, max; /* of an element, inclusive */
+};
+/* Input i of this plan: keys, values, queries, then the rule's own. -1 past the last. */
+int fw_memory_input(const struct fw_memory *m, size_t i, struct fw_memory_input *ret);
+
 /* The body of a learn or score, checked whole: F32 `keys` (n, heads, d_k), `values`
  * (n, heads, d_v); optional `queries` (n, heads, d_k); the rule's own inputs. n counts tokens;
  * with pairs_per_token p > 1 keys, values and inputs of each pair are (n, p, heads, ...). With
@@ -68,7 +81,9 @@ void fw_memory_state(const struct fw_memory *m, const void *block, float *ret);
 struct fw_memory_about { /* what the rule is, in words; lent for ever */
     const char *rule, *memory, *objective, *retention, *optimiser, *horizon, *feature_map;
     uint32_t pairs_per_token;
-    uint64_t saturated; /* elements of this block that were ever cut (state.c) */
+    uint64_t saturated;  /* elements of this block that were ever cut (state.c) */
+    uint64_t kept_pairs; /* per head, as they are; 0 for rules that fit and forget */
+    uint64_t used_bytes; /* of the block: without places that hold nothing yet */
 };
 void fw_memory_about(const struct fw_memory *m, const void *block, struct fw_memory_about *ret);
 

@@ -176,7 +176,9 @@ static int report_rule(const struct fw_memory *m, const void *block, struct fw_r
         fw_report_string(r, "rule.optimiser", a.optimiser, err) < 0 ||
         fw_report_string(r, "rule.horizon", a.horizon, err) < 0 ||
         fw_report_string(r, "rule.feature_map", a.feature_map, err) < 0 ||
-        fw_report_integer(r, "rule.pairs_per_token", a.pairs_per_token, err) < 0)
+        fw_report_integer(r, "rule.pairs_per_token", a.pairs_per_token, err) < 0 ||
+        fw_report_integer(r, "kept_pairs", (double)a.kept_pairs, err) < 0 ||
+        fw_report_integer(r, "used_bytes", (double)a.used_bytes, err) < 0)
         return -1;
     return fw_report_integer(r, "saturated", (double)a.saturated, err);
 }

@@ -313,3 +313,26 @@ int fw_memory_check_queries(const struct fw_memory *m, const struct fw_tensors *
     *ret_queries = n;
     return 0;
 }
+
+/* Inputs that this plan does not take are passed over, so that places have no gaps. */
+int fw_memory_input(const struct fw_memory *m, size_t i, struct fw_memory_input *ret)
+{
+    size_t in = 0, count = fw_input_count(m);
+
+    for (; in < count; in++)
+        if (fw_input_taken(m, in) && i-- == 0)
+            break;
+    if (in >= count)
+        return -1;
+    *ret = (struct fw_memory_input){ .name = fw_input_of(m, in)->name,
+                                     .required = fw_input_of(m, in)->flags & FW_REQUIRED,
+                                     .min = fw_input_of(m, in)->min,
+                                     .max = fw_input_of(m, in)->max };
+    ret->shape[ret->ndim++] = 1;
+    if (fw_input_of(m, in)->flags & FW_EACH && m->pairs > 1)
+        ret->shape[ret->ndim++] = m->pairs;
+    ret->shape[ret->ndim++] = m->heads;
+    if (fw_input_of(m, in)->inner != FW_SCALAR)
+        ret->shape[ret->ndim++] = fw_input_inner(m, in);
+    return 0;
+}

@@ -21,5 +21,10 @@ extern const struct fw_rule fw_rule_omega, fw_rule_omega_muon, fw_rule_momentum,
     fw_rule_mesa;
 /* ttt.c, titans.c */
 extern const struct fw_rule fw_rule_ttt_linear, fw_rule_ttt_mlp, fw_rule_titans;
+/* log_linear.c */
+extern const struct fw_rule fw_rule_log_linear;
+/* attention.c */
+extern const struct fw_rule fw_rule_softmax, fw_rule_window, fw_rule_sinks,
+    fw_rule_heavy_hitter;
 
 #endif

@@ -92,12 +92,21 @@ void fw_memory_about(const struct fw_memory *m, const void *block, struct fw_mem
 {
     const uint64_t *counter = fw_memory_at(block, m->at_counters);
     const struct fw_rule *r = m->rule;
+    struct fw_usage u = { 0 };
 
-    *ret = (struct fw_memory_about){
-        r->name,        r->memory,          r->objective,
-        r->retention,   r->optimiser,       r->horizon,
-        fw_map_name(m), (uint32_t)m->pairs, counter[FW_COUNT_SATURATED]
-    };
+    if (r->usage)
+        r->usage(m, block, &u);
+    *ret = (struct fw_memory_about){ .rule = r->name,
+                                     .memory = r->memory,
+                                     .objective = r->objective,
+                                     .retention = r->retention,
+                                     .optimiser = r->optimiser,
+                                     .horizon = r->horizon,
+                                     .feature_map = fw_map_name(m),
+                                     .pairs_per_token = (uint32_t)m->pairs,
+                                     .saturated = counter[FW_COUNT_SATURATED],
+                                     .kept_pairs = u.pairs,
+                                     .used_bytes = m->layout.block_bytes - u.empty_bytes };
 }
 
 int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t head,

@@ -13,14 +13,35 @@
 #include "steps.h"
 
 const struct fw_rule *const fw_rules[] = {
-    &fw_rule_linear,      &fw_rule_linear_norm,   &fw_rule_retention,
-    &fw_rule_gla,         &fw_rule_mamba2,        &fw_rule_delta,
-    &fw_rule_gated_delta, &fw_rule_kda,           &fw_rule_comba,
-    &fw_rule_longhorn,    &fw_rule_delta_product, &fw_rule_gated_delta_product,
-    &fw_rule_wkv7,        &fw_rule_dplr,          &fw_rule_iplr,
-    &fw_rule_omega,       &fw_rule_omega_muon,    &fw_rule_momentum,
-    &fw_rule_huber,       &fw_rule_mesa,          &fw_rule_ttt_linear,
-    &fw_rule_ttt_mlp,     &fw_rule_titans,        NULL,
+    &fw_rule_linear,
+    &fw_rule_linear_norm,
+    &fw_rule_retention,
+    &fw_rule_gla,
+    &fw_rule_mamba2,
+    &fw_rule_delta,
+    &fw_rule_gated_delta,
+    &fw_rule_kda,
+    &fw_rule_comba,
+    &fw_rule_longhorn,
+    &fw_rule_delta_product,
+    &fw_rule_gated_delta_product,
+    &fw_rule_wkv7,
+    &fw_rule_dplr,
+    &fw_rule_iplr,
+    &fw_rule_omega,
+    &fw_rule_omega_muon,
+    &fw_rule_momentum,
+    &fw_rule_huber,
+    &fw_rule_mesa,
+    &fw_rule_ttt_linear,
+    &fw_rule_ttt_mlp,
+    &fw_rule_titans,
+    &fw_rule_log_linear,
+    &fw_rule_softmax,
+    &fw_rule_window,
+    &fw_rule_sinks,
+    &fw_rule_heavy_hitter,
+    NULL,
 };
 
 const struct fw_rule *fw_rule_find(const char *name)
@@ -65,6 +86,14 @@ const struct fw_gelus *fw_gelus(void)
         return &fw_gelus_v3;
 #endif
     return &fw_gelus_base;
+}
+
+const char *fw_memory_rule(size_t i)
+{
+    for (size_t j = 0; fw_rules[j]; j++)
+        if (j == i)
+            return fw_rules[j]->name;
+    return NULL;
 }
 
 static size_t add_name(const char *name, const char **ret, size_t n, size_t max)

@@ -23,6 +23,11 @@
 struct fw_memory;
 struct fw_config;
 
+struct fw_usage {
+    uint64_t pairs;       /* kept as they are, per head */
+    uint64_t empty_bytes; /* of the block: places that hold nothing yet */
+};
+
 struct fw_rule {
     const char *name;
     /* For people: docs and inspect print them. */
@@ -52,6 +57,8 @@ struct fw_rule {
     void (*state)(const struct fw_memory *m, const void *block, size_t head, float *out);
     /* Cuts its own fields; how many elements it cut. Called every FW_SATURATE_EVERY pairs. */
     uint64_t (*saturate)(const struct fw_memory *m, void *block, size_t head);
+    /* Adds what it keeps and what of its fields is empty. */
+    void (*usage)(const struct fw_memory *m, const void *block, struct fw_usage *u);
 };
 
 /* ---- a plan */

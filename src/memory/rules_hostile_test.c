@@ -70,7 +70,9 @@ START_TEST(a_hundred_thousand_hostile_tokens_stay_finite)
     uint64_t seed = 5;
     float *values;
 
-    if (!start(&r, _i * (int)SETUPS, true))
+    if ((size_t)_i % SETUPS && !setups[(size_t)_i % SETUPS].rule) /* one of every rule's */
+        return;
+    if (!start(&r, _i, true))
         return;
     free_many(&r.b);
     make_many(&r.b, r.m, BATCH, true, 1);
@@ -102,7 +104,8 @@ int main(void)
     fw_num_init();
     fw_num_thread();
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, a_hundred_thousand_hostile_tokens_stay_finite, 0, rule_count());
+    tcase_add_loop_test(tc, a_hundred_thousand_hostile_tokens_stay_finite, 0,
+                        rule_count() * (int)SETUPS);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

@@ -178,7 +178,9 @@ static const struct {
     { "omega_muon", 0xbc0318f2011fbcce },    { "momentum", 0xf508dee7770e0246 },
     { "huber", 0xc51ad2caa1897162 },         { "mesa", 0x926adf482c3439d2 },
     { "ttt_linear", 0x3e5513fc2f7cd69c },    { "ttt_mlp", 0x22738d1e61a9f6ea },
-    { "titans", 0x283d78b9c4186b21 },
+    { "titans", 0x283d78b9c4186b21 },        { "log_linear", 0xefbe6a04b4423265 },
+    { "softmax", 0xfc77315d72ddc851 },       { "window", 0x261068da30f7de5b },
+    { "sinks", 0xbcc56eb6f53b8ef1 },         { "heavy_hitter", 0xabb278af880d0560 },
 };
 
 static uint64_t fnv(const unsigned char *x, size_t n)
@@ -393,6 +395,33 @@ START_TEST(a_head_can_be_inspected)
 }
 END_TEST
 
+/* What programs that know no rule by name go by. */
+START_TEST(the_inputs_a_plan_names_are_a_body_it_takes)
+{
+    struct run r;
+    struct fw_memory_input in;
+    struct fw_err err = { .msg = "" };
+    size_t n, i = 0;
+
+    if (!start(&r, _i, true))
+        return;
+    for (; fw_memory_input(r.m, i, &in) == 0; i++) {
+        const struct fw_tensor *t = fw_tensors_find(&r.b.in, in.name);
+
+        ck_assert_msg(t, "%s", in.name);
+        ck_assert_uint_eq(t->ndim, in.ndim);
+        ck_assert_uint_eq(in.shape[0], 1);
+        for (size_t d = 1; d < in.ndim; d++)
+            ck_assert_uint_eq(t->shape[d], in.shape[d]);
+    }
+    ck_assert_uint_eq(i, r.b.in.count);
+    ck_assert_msg(fw_memory_check(r.m, &r.b.in, &n, &err) == 0, "%s", err.msg);
+    ck_assert_str_eq(fw_memory_rule((size_t)_i / SETUPS), r.m->rule->name);
+    ck_assert_ptr_null(fw_memory_rule((size_t)rule_count()));
+    stop(&r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("memory/rules");
@@ -417,6 +446,7 @@ int main(void)
     tcase_add_loop_test(tc, tensors_that_must_be_there_are_missed_by_name, 0, all);
     tcase_add_loop_test(tc, no_field_of_a_foreign_block_may_hold_what_is_no_number, 0, all);
     tcase_add_loop_test(tc, a_head_can_be_inspected, 0, all);
+    tcase_add_loop_test(tc, the_inputs_a_plan_names_are_a_body_it_takes, 0, all);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }
