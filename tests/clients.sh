@@ -98,6 +98,14 @@ ctl hash import u "$work/u.safetensors"
 ctl '"parent"' fork u v
 ctl '' rm u v
 if "$build/clients/fwctl/fwctl" predict nobody >"$work/out" 2>&1; then echo "FAILED: fwctl succeeds on nothing"; bad=1; fi
+# A name is one segment of the path: it never reaches another session.
+"$build/clients/fwctl/fwctl" create bystander bytes >/dev/null
+if "$build/clients/fwctl/fwctl" snapshot bystander ../../bystander --rm 2>/dev/null ||
+    ! "$build/clients/fwctl/fwctl" ls | grep -q '^bystander '; then
+    echo "FAILED: fwctl snapshot --rm leaves its path"; bad=1
+fi
+"$build/clients/fwctl/fwctl" generate bystander 10 --temperature hot 2>/dev/null
+[ $? = 2 ] || { echo "FAILED: fwctl takes 'hot' for a number"; bad=1; }
 grep -q session_not_found "$work/out" || { echo "FAILED: fwctl does not say why"; bad=1; }
 
 exit $bad

@@ -56,6 +56,7 @@ int ctl_call(struct ctl *c, const char *method, const char *path, const struct c
     snprintf(url, sizeof url, "%s%s", c->server, path);
     curl_easy_reset(c->curl);
     curl_easy_setopt(c->curl, CURLOPT_URL, url);
+    curl_easy_setopt(c->curl, CURLOPT_PATH_AS_IS, 1L); /* ".." stays an id, to be refused */
     curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, take_bytes);
@@ -94,6 +95,12 @@ json_t *ctl_json(struct ctl *c, const char *method, const char *path, json_t *bo
     return reply;
 }
 
+static int path_too_long(void)
+{
+    fputs("fwctl: this name is too long\n", stderr);
+    return -1;
+}
+
 int ctl_path(char *out, size_t size, const char *id, const char *fmt, ...)
 {
     char *quoted = curl_easy_escape(NULL, id, 0);
@@ -103,11 +110,23 @@ int ctl_path(char *out, size_t size, const char *id, const char *fmt, ...)
     n = snprintf(out, size, "/v1/sessions/%s", quoted ? quoted : "");
     curl_free(quoted);
     if (n < 0 || (size_t)n >= size)
-        return -1;
+        return path_too_long();
+    out += n;
+    size -= (size_t)n;
     va_start(ap, fmt);
-    vsnprintf(out + n, size - (size_t)n, fmt, ap);
+    n = vsnprintf(out, size, fmt, ap);
     va_end(ap);
-    return 0;
+    return n < 0 || (size_t)n >= size ? path_too_long() : 0;
+}
+
+int ctl_snapshot_path(char *out, size_t size, const char *id, const char *name,
+                      const char *tail)
+{
+    char *quoted = curl_easy_escape(NULL, name, 0);
+    int rc = ctl_path(out, size, id, "/snapshots/%s%s", quoted ? quoted : "", tail);
+
+    curl_free(quoted);
+    return rc;
 }
 
 void ctl_print(const json_t *value)

@@ -9,8 +9,8 @@ int ctl_export(struct ctl *c, int argc, char **argv)
     char path[512];
 
     if (ctl_words(argc, argv, 2, 2, "export ID FILE|- [--snapshot NAME]") ||
-        ctl_path(path, sizeof path, argv[0], snapshot ? "/snapshots/%s" : "/export%.0s",
-                 snapshot ? snapshot : ""))
+        (snapshot ? ctl_snapshot_path(path, sizeof path, argv[0], snapshot, "")
+                  : ctl_path(path, sizeof path, argv[0], "/export")))
         return 2;
     return ctl_call(c, "GET", path, NULL) || ctl_write_reply(c, argv[1]) ? 1 : 0;
 }

@@ -33,6 +33,9 @@ int ctl_call(struct ctl *c, const char *method, const char *path, const struct c
 json_t *ctl_json(struct ctl *c, const char *method, const char *path, json_t *body);
 /* "/v1/sessions/ID" + tail, percent-encoded id; lends a static-size buffer of the caller. */
 int ctl_path(char *out, size_t size, const char *id, const char *fmt, ...) FW_PRINTF(4, 5);
+/* The same + "/snapshots/NAME" + tail, the name percent-encoded. Both print what is wrong. */
+int ctl_snapshot_path(char *out, size_t size, const char *id, const char *name,
+                      const char *tail);
 void ctl_print(const json_t *value); /* indented, with a newline */
 
 /* A whole file ("-": stdin) into b; prints the error. */
@@ -43,6 +46,9 @@ int ctl_write_reply(const struct ctl *c, const char *name);
 /* Options: `--name value` or `--name` anywhere among a verb's words. Takes it out of argv. */
 const char *ctl_option(int *argc, char **argv, const char *name);
 bool ctl_flag(int *argc, char **argv, const char *name);
+/* The value of option `name` into *ret, which keeps its default when text is NULL; prints. */
+int ctl_integer(const char *name, const char *text, json_int_t *ret);
+int ctl_number(const char *name, const char *text, double *ret);
 /* Exit status 2 with the usage unless argc is within [min, max] and no word is an option. */
 int ctl_words(int argc, char **argv, int min, int max, const char *usage);
 

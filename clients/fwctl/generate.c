@@ -4,7 +4,6 @@
 #include "fwctl.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char usage[] =
     "generate ID N [--temperature T] [--seed S] [--prefix TEXT] [--learn]";
@@ -33,15 +32,18 @@ int ctl_generate(struct ctl *c, int argc, char **argv)
     const char *seed = ctl_option(&argc, argv, "--seed");
     const char *prefix = ctl_option(&argc, argv, "--prefix");
     bool learn = ctl_flag(&argc, argv, "--learn");
+    json_int_t max_tokens = 0, rng_seed = 0;
+    double heat = 1;
     char path[512];
     json_t *body, *reply;
 
-    if (ctl_words(argc, argv, 2, 2, usage) || ctl_path(path, sizeof path, argv[0], "/generate"))
+    if (ctl_words(argc, argv, 2, 2, usage) || ctl_integer("N", argv[1], &max_tokens) ||
+        ctl_integer("--seed", seed, &rng_seed) ||
+        ctl_number("--temperature", temperature, &heat) ||
+        ctl_path(path, sizeof path, argv[0], "/generate"))
         return 2;
-    body = json_pack(
-        "{s:I, s:f, s:I, s:s*, s:b}", "max_tokens", (json_int_t)strtol(argv[1], NULL, 10),
-        "temperature", temperature ? strtod(temperature, NULL) : 1.0, "seed",
-        (json_int_t)(seed ? strtoll(seed, NULL, 10) : 0), "prefix", prefix, "learn", learn);
+    body = json_pack("{s:I, s:f, s:I, s:s*, s:b}", "max_tokens", max_tokens, "temperature",
+                     heat, "seed", rng_seed, "prefix", prefix, "learn", learn);
     reply = ctl_json(c, "POST", path, body);
     if (!reply)
         return 1;

@@ -27,16 +27,15 @@ static void print_row(json_t *row)
 int ctl_predict(struct ctl *c, int argc, char **argv)
 {
     const char *top = ctl_option(&argc, argv, "--top");
+    json_int_t count = 10;
     char path[512];
     json_t *body, *reply, *row;
     size_t i;
 
     if (ctl_words(argc, argv, 1, 2, "predict ID [PREFIX] [--top N]") ||
-        ctl_path(path, sizeof path, argv[0], "/predict"))
+        ctl_integer("--top", top, &count) || ctl_path(path, sizeof path, argv[0], "/predict"))
         return 2;
-    body =
-        json_pack("{s:I, s:s*}", "top_logprobs", (json_int_t)(top ? strtol(top, NULL, 10) : 10),
-                  "prefix", argc > 1 ? argv[1] : NULL);
+    body = json_pack("{s:I, s:s*}", "top_logprobs", count, "prefix", argc > 1 ? argv[1] : NULL);
     reply = ctl_json(c, "POST", path, body);
     if (!reply)
         return 1;

@@ -9,7 +9,7 @@ int ctl_restore(struct ctl *c, int argc, char **argv)
     json_t *reply;
 
     if (ctl_words(argc, argv, 2, 2, "restore ID NAME") ||
-        ctl_path(path, sizeof path, argv[0], "/snapshots/%s/restore", argv[1]))
+        ctl_snapshot_path(path, sizeof path, argv[0], argv[1], "/restore"))
         return 2;
     reply = ctl_json(c, "POST", path, NULL);
     if (!reply)

@@ -10,8 +10,8 @@ int ctl_snapshot(struct ctl *c, int argc, char **argv)
     json_t *reply;
 
     if (ctl_words(argc, argv, drop ? 2 : 1, 2, "snapshot ID [NAME] [--rm]") ||
-        ctl_path(path, sizeof path, argv[0], drop ? "/snapshots/%s" : "/snapshots%.0s",
-                 drop ? argv[1] : ""))
+        (drop ? ctl_snapshot_path(path, sizeof path, argv[0], argv[1], "")
+              : ctl_path(path, sizeof path, argv[0], "/snapshots")))
         return 2;
     if (drop)
         return ctl_call(c, "DELETE", path, NULL) ? 1 : 0;

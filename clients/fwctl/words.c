@@ -1,9 +1,12 @@
-/* words.c - the words of a command line, and files in and out. */
+/* words.c - the words and numbers of a command line, and files in and out. */
 #include "config.h"
 
 #include "fwctl.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_FILE_BYTES ((size_t)2 << 30)
@@ -42,6 +45,39 @@ bool ctl_flag(int *argc, char **argv, const char *name)
         return false;
     drop_words(argc, argv, at, 1);
     return true;
+}
+
+int ctl_integer(const char *name, const char *text, json_int_t *ret)
+{
+    char *end;
+    long long n;
+
+    if (!text)
+        return 0;
+    errno = 0;
+    n = strtoll(text, &end, 10);
+    if (end == text || *end || errno) {
+        fprintf(stderr, "fwctl: %s takes a whole number, not '%s'\n", name, text);
+        return -1;
+    }
+    *ret = n;
+    return 0;
+}
+
+int ctl_number(const char *name, const char *text, double *ret)
+{
+    char *end;
+    double x;
+
+    if (!text)
+        return 0;
+    x = strtod(text, &end);
+    if (end == text || *end || !isfinite(x)) {
+        fprintf(stderr, "fwctl: %s takes a number, not '%s'\n", name, text);
+        return -1;
+    }
+    *ret = x;
+    return 0;
 }
 
 int ctl_words(int argc, char **argv, int min, int max, const char *usage)

@@ -2,9 +2,9 @@
  *
  * A caller fills a struct fw_request, submits it, and gets `done` exactly once. Per session
  * requests run in FIFO order: a read sees all before it, none after it, never the middle of one
- * (design.md sections 5 and 6). Long work is cut into slices on the worker pool, so sessions
- * take turns. No thread waits for the disk, for memory or for another session while it holds
- * one: a request is parked and resumed.
+ * (docs/design.md). Long work is cut into slices on the worker pool, so sessions take turns. No
+ * thread waits for the disk, for memory or for another session while it holds one: a request is
+ * parked and resumed.
  *
  * Locks, the only order: engine lock, then the leaf locks of pool, store and arena (submitting
  * only). It is held for short list and flag work, never across learning, I/O or `done`. A block
@@ -49,9 +49,9 @@ void fw_engine_submit(struct fw_engine *e, struct fw_request *r);
 /* At once, without queueing; any thread. */
 int fw_engine_facts(struct fw_engine *e, const char *id, struct fw_facts *ret,
                     struct fw_err *err);
-/* Up to max sessions with this prefix after id `after`, sorted by id. */
-int fw_engine_list(struct fw_engine *e, const char *prefix, const char *after, size_t max,
-                   struct fw_facts *ret, size_t *ret_count, bool *ret_more, struct fw_err *err);
+/* Up to max sessions with this prefix after id `after`, sorted by id. Returns how many. */
+size_t fw_engine_list(struct fw_engine *e, const char *prefix, const char *after, size_t max,
+                      struct fw_facts *ret, bool *ret_more);
 
 struct fw_model_facts { /* a recipe */
     char id[FW_ID_MAX], kind[16];

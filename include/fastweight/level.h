@@ -1,4 +1,4 @@
-/* fastweight/level.h - one source, compiled once per CPU level (design.md section 7).
+/* fastweight/level.h - one source, compiled once per CPU level (docs/design.md).
  *
  * A file on a learning path is compiled twice: as it is, and with -march=x86-64-v3
  * -DFW_LEVEL_V3. FW_AT(f) names its copy; a table chosen once at start (fw_num_level) holds the

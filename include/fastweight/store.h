@@ -129,7 +129,7 @@ int fw_store_snapshot_load(struct fw_store *s, int64_t uid, const char *name, vo
                            size_t block_bytes, struct fw_store_snapshot *ret,
                            struct fw_err *err);
 
-struct fw_store_stats { /* since open */
+struct fw_store_stats { /* since open; failures: not those of FW_EEXIST and FW_ENOENT */
     uint64_t commits, ops, append_bytes, failures, queued, file_bytes, wal_bytes;
 };
 void fw_store_stats(struct fw_store *s, struct fw_store_stats *ret);

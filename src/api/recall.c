@@ -1,8 +1,9 @@
 /* recall.c - what a memory answers to queries, and which candidate that is nearest to.
  *
  * cosine(values_i, candidate_j) over all heads as one vector, in double. Ranking n queries
- * against m candidates costs n m heads d_v; it runs on the pool a slice at a time, so that a
- * large one does not hold a worker. */
+ * against m candidates costs n m heads d_v, and n m top when each candidate is nearer than
+ * those before it; it runs on the pool a slice at a time, so that a large one does not hold a
+ * worker, and has a limit, since a stopping server waits for it. */
 #include "config.h"
 
 #include "op.h"
@@ -14,7 +15,9 @@
 #include "in.h"
 #include "query.h"
 
-enum { TOP_DEFAULT = 10, TOP_MAX = 1000, SLICE_PRODUCTS = 4 << 20 };
+enum { TOP_DEFAULT = 10, TOP_MAX = 1000, SLICE_PRODUCTS = 4 << 20, RANKED_MAX = 4 << 20 };
+
+#define PRODUCTS_MAX ((size_t)1 << 34)
 
 struct ranking {
     const float *candidate; /* (count, width); the batch's */
@@ -48,8 +51,9 @@ static int check_candidates(const struct op *op, const struct fw_tensor *c, stru
     const float *x = c->data;
     size_t i;
 
-    if (!(c->ndim == 3 && c->shape[1] == heads && c->shape[2] == d_v) &&
-        !(c->ndim == 2 && heads == 1 && c->shape[1] == d_v))
+    if ((!(c->ndim == 3 && c->shape[1] == heads && c->shape[2] == d_v) &&
+         !(c->ndim == 2 && heads == 1 && c->shape[1] == d_v)) ||
+        c->shape[0] == 0)
         return fw_fail_param(err, FW_EINVAL, "bad_shape", "candidates",
                              "candidates must have the shape [m][%zu][%zu]", heads, d_v);
     for (i = 0; i < c->bytes / sizeof *x; i++) {
@@ -72,6 +76,19 @@ static double norm_of(const float *x, size_t n)
     return sqrt(sum);
 }
 
+static int check_size(const struct ranking *r, size_t queries, struct fw_err *err)
+{
+    if (queries > RANKED_MAX / r->top)
+        return fw_fail_param(err, FW_ETOOBIG, "too_many_ranked", "top_candidates",
+                             "queries times top_candidates may be %d", RANKED_MAX);
+    if (queries > PRODUCTS_MAX / (r->count * (r->width + r->top)))
+        return fw_fail_param(err, FW_ETOOBIG, "too_many_products", "candidates",
+                             "queries times candidates times (%zu numbers of one + %zu ranked)"
+                             " may be %zu",
+                             r->width, r->top, PRODUCTS_MAX);
+    return 0;
+}
+
 /* Room for the ranks of `queries` rows. */
 static int prepare(struct op *op, const struct fw_tensor *c, size_t queries, size_t top,
                    struct fw_err *err)
@@ -84,6 +101,8 @@ static int prepare(struct op *op, const struct fw_tensor *c, size_t queries, siz
         r->count = c->shape[0];
         r->width = c->bytes / sizeof(float) / r->count;
         r->top = top < r->count ? top : r->count;
+        if (check_size(r, queries, err) < 0)
+            return -1;
         r->norm = calloc(r->count, sizeof r->norm[0]);
         r->index = calloc(queries * r->top, sizeof r->index[0]);
         r->cosine = calloc(queries * r->top, sizeof r->cosine[0]);

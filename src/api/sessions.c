@@ -218,8 +218,9 @@ static int read_list(struct fw_http_call *call, struct list *l, struct fw_err *e
     l->facts = calloc(l->limit, sizeof l->facts[0]);
     if (!l->facts)
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a list");
-    return fw_engine_list(api->engine, prefix ? prefix : "", after ? after : "", l->limit,
-                          l->facts, &l->count, &l->more, err);
+    l->count = fw_engine_list(api->engine, prefix ? prefix : "", after ? after : "", l->limit,
+                              l->facts, &l->more);
+    return 0;
 }
 
 void api_list(struct fw_http_call *call)

@@ -8,6 +8,8 @@
 #include "fastweight/hash.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,17 +17,6 @@
 static struct fw_hash from_xxh(XXH128_hash_t h)
 {
     return (struct fw_hash){ .hi = h.high64, .lo = h.low64 };
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
 }
 
 struct fw_hash fw_hash128(const void *data, size_t len)
@@ -60,18 +51,13 @@ void fw_hash_hex(struct fw_hash h, char ret[FW_HASH_HEX])
 
 int fw_hash_parse(const char *hex, struct fw_hash *ret)
 {
-    uint64_t half[2] = { 0, 0 };
-    int i, digit;
+    char hi[17];
 
-    for (i = 0; i < FW_HASH_HEX - 1; i++) {
-        digit = hex_digit(hex[i]);
-        if (digit < 0)
-            return -1;
-        half[i / 16] = half[i / 16] << 4 | (uint64_t)digit;
-    }
-    if (hex[i] != 0)
+    if (strspn(hex, "0123456789abcdefABCDEF") != FW_HASH_HEX - 1 || hex[FW_HASH_HEX - 1] != 0)
         return -1;
-    *ret = (struct fw_hash){ .hi = half[0], .lo = half[1] };
+    memcpy(hi, hex, 16);
+    hi[16] = 0;
+    *ret = (struct fw_hash){ .hi = strtoull(hi, NULL, 16), .lo = strtoull(hex + 16, NULL, 16) };
     return 0;
 }
 

@@ -297,14 +297,13 @@ int fw_engine_facts(struct fw_engine *e, const char *id, struct fw_facts *ret,
     return s ? 0 : session_missing(id, err);
 }
 
-int fw_engine_list(struct fw_engine *e, const char *prefix, const char *after, size_t max,
-                   struct fw_facts *ret, size_t *ret_count, bool *ret_more, struct fw_err *err)
+size_t fw_engine_list(struct fw_engine *e, const char *prefix, const char *after, size_t max,
+                      struct fw_facts *ret, bool *ret_more)
 {
     size_t i, count = 0, len = strlen(prefix);
     bool more = false;
     struct session *s;
 
-    (void)err;
     pthread_mutex_lock(&e->lock);
     i = place_of(e, strcmp(after, prefix) > 0 ? after : prefix);
     for (; i < e->dir_count && !more; i++) {
@@ -320,7 +319,6 @@ int fw_engine_list(struct fw_engine *e, const char *prefix, const char *after, s
         }
     }
     pthread_mutex_unlock(&e->lock);
-    *ret_count = count;
     *ret_more = more;
-    return 0;
+    return count;
 }

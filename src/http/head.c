@@ -192,8 +192,11 @@ static int check_media(struct fw_http_call *call, struct fw_err *err)
     if (call->media & takes)
         return 0;
     media_list(takes, list, sizeof list);
+    if (!type)
+        return fw_fail_param(err, FW_EMEDIA, "unsupported_media_type", "Content-Type",
+                             "a body needs a Content-Type; send %s", list);
     return fw_fail_param(err, FW_EMEDIA, "unsupported_media_type", "Content-Type",
-                         "'%.60s' is not taken here; send %s", type ? type : "", list);
+                         "'%.60s' is not taken here; send %s", type, list);
 }
 
 static int check_length(struct fw_http_call *call, struct fw_err *err)

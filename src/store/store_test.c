@@ -443,8 +443,9 @@ START_TEST(stats_count_what_was_done)
 
     ck_assert_int_eq(append(store, uid, 1, "12345", NULL), FW_OK);
     ck_assert_int_eq(append(store, uid, 9, "12345", NULL), FW_ENOSPC);
+    ck_assert_int_eq(drop_snapshot(uid, "none"), FW_ENOENT); /* no fault of the disk */
     fw_store_stats(store, &st);
-    ck_assert(st.ops == 3 && st.commits == 3 && st.failures == 1 && st.append_bytes == 5);
+    ck_assert(st.ops == 4 && st.commits == 4 && st.failures == 1 && st.append_bytes == 5);
     ck_assert(st.queued == 0 && st.file_bytes > 0 && st.wal_bytes > 0);
 }
 END_TEST

@@ -203,6 +203,12 @@ static struct fw_store_op *take_group(struct fw_store *s)
     return group;
 }
 
+/* A name that is taken or unknown is its sender's affair; `failures` is for the disk's. */
+static int is_refusal(const struct fw_store_op *op)
+{
+    return op->err.code == FW_EEXIST || op->err.code == FW_ENOENT;
+}
+
 /* Before `done`, after which an op may be gone. The mutex is held. */
 static void count(struct fw_store *s, const struct fw_store_op *group)
 {
@@ -211,7 +217,7 @@ static void count(struct fw_store *s, const struct fw_store_op *group)
     for (op = group; op; op = op->next) {
         s->stats.queued--;
         s->stats.ops++;
-        s->stats.failures += op->failed != 0;
+        s->stats.failures += op->failed && !is_refusal(op);
         if (!op->failed && op->verb == FW_STORE_APPEND)
             s->stats.append_bytes += op->body_len;
     }

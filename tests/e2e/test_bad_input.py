@@ -326,6 +326,22 @@ class BadInput(fw.Case):
                                    "values": ("F32", [1, 2, 8], bytes(64)), **change})
                 self.refused(self.c.call("POST", "/v1/sessions/m/learn", file, type=ST), 422)
 
+    def test_a_ranking_of_nothing_or_of_too_much_is_refused(self):
+        s.DELTA.create(self.c, "m")
+        self.c.create("one", "associative", {"rule": "delta", "heads": 1, "d_k": 1, "d_v": 1})
+
+        def recall(id, queries, candidates, **query):
+            file = s.st_write({k: ("F32", shape, bytes(4 * math.prod(shape)))
+                               for k, shape in (("queries", queries), ("candidates", candidates))})
+            return self.c.call("POST", f"/v1/sessions/{id}/recall", file, type=ST, **query)
+        with self.unchanged("m", "one"):
+            for queries, candidates in (([1, 2, 8], [0, 2, 8]), ([0, 2, 8], [0, 2, 8]),
+                                        ([0, 2, 8], [1, 2, 8]), ([1, 2, 8], [0]), ([], [1, 2, 8])):
+                self.refused(recall("m", queries, candidates), 422)
+            self.refused(recall("one", [5000, 1], [1000, 1], top_candidates=1000), 413)
+            self.refused(recall("one", [100000, 1], [100000, 1], top_candidates=1), 413)
+            self.assertEqual(recall("one", [4000, 1], [1000, 1], top_candidates=1000).status, 200)
+
     def test_wrong_tokens_are_refused(self):
         s.AUTO.create(self.c, "a")
         s.EVENTS.create(self.c, "e")
