@@ -1,7 +1,7 @@
-/* pair_stream.h - what the benchmarks of rules share: a session of any rule with a body of random
- * pairs, made from the inputs its plan names, the thread's CPU clock, and the peak. */
-#ifndef BENCH_STREAM_H
-#define BENCH_STREAM_H
+/* pair_stream.h - what the benchmarks of rules share: a session of any rule with a body of
+ * random pairs, made from the inputs its plan names, the thread's CPU clock, and the peak. */
+#ifndef BENCH_PAIR_STREAM_H
+#define BENCH_PAIR_STREAM_H
 
 #include "fastweight/memory.h"
 
