@@ -1,7 +1,9 @@
 # experiments/memory/run.sh makes all tables and figures; `make check` the numbers that must hold.
 check_PROGRAMS += experiments/memory/lab
 experiments_memory_lab_SOURCES = experiments/memory/main.c experiments/memory/lab.c \
-	experiments/memory/lab.h experiments/memory/recall.c
+	experiments/memory/lab.h experiments/memory/recall.c experiments/memory/evict.c \
+	experiments/memory/four.c experiments/memory/words.c
 experiments_memory_lab_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
-EXTRA_DIST += experiments/memory/run.sh experiments/memory/capacity.gp experiments/memory/drift.gp
+EXTRA_DIST += experiments/memory/run.sh experiments/memory/capacity.gp experiments/memory/drift.gp \
+	experiments/memory/evict.gp
 dist_check_SCRIPTS += tests/experiments.sh

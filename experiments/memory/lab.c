@@ -201,6 +201,10 @@ static float *fill(const struct lab *l, const struct fw_memory_input *in,
         return NULL;
     x = lab_floats(count);
     if (strcmp(in->name, "a") == 0 || strcmp(in->name, "b") == 0) {
+        if (count != p->n * l->heads * l->d_k) { /* of a mapped key: not known here */
+            free(x);
+            return NULL;
+        }
         for (size_t i = 0; i < count; i++)
             x[i] = in->name[0] == 'a' ? -p->k[i] : p->k[i];
         return x;

@@ -13,9 +13,8 @@ static const struct {
     const char *name;
     void (*run)(const struct lab_out *out);
 } experiments[] = {
-    { "named", lab_named },
-    { "capacity", lab_capacity },
-    { "hard", lab_hard },
+    { "named", lab_named }, { "capacity", lab_capacity }, { "hard", lab_hard },
+    { "evict", lab_evict }, { "words", lab_words },       { "four", lab_four },
 };
 #define EXPERIMENTS (sizeof experiments / sizeof experiments[0])
 
