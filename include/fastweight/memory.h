@@ -78,6 +78,21 @@ void fw_memory_recall(const struct fw_memory *m, const void *block, const struct
 /* S_t of all heads, (heads, rows, d_v), the pending pair folded in. */
 void fw_memory_state(const struct fw_memory *m, const void *block, float *ret);
 
+/* An edit's body: F32 `edit.key` (heads, d_k) and `edit.value` (heads, d_v): makes m(key) read
+ * value, changing the rest least (edit.c); or `forget.key`, which then reads zero, and with
+ * `forget.value`, where the rule keeps sums over pairs, that pair's share is taken out of them.
+ * With one head the heads axis may be left out. FW_EINVAL "not_supported" naming the rule. */
+int fw_memory_check_edit(const struct fw_memory *m, const struct fw_tensors *in,
+                         struct fw_err *err);
+struct fw_memory_edited {
+    float *before, *after; /* (heads, d_v), the caller's: what the key read */
+    double change_norm;    /* |change of S|_F over all heads */
+    double disturbed;      /* RMS change of what the probes read, or the key learned last */
+};
+/* Cannot fail. probes: keys (n, heads, d_k), checked as queries, or NULL. ret may be NULL. */
+void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tensors *in,
+                    const struct fw_tensor *probes, struct fw_memory_edited *ret);
+
 struct fw_memory_about { /* what the rule is, in words; lent for ever */
     const char *rule, *memory, *objective, *retention, *optimiser, *horizon, *feature_map;
     uint32_t pairs_per_token;

@@ -164,8 +164,8 @@ static int refuse_element(const struct fw_memory *m, size_t in, const float *x, 
 }
 
 /* Elements in range, vectors no longer than 1e6 where no map makes them shorter. */
-static int check_range(const struct fw_memory *m, size_t in, const float *x, size_t rows,
-                       struct fw_err *err)
+int fw_check_rows(const struct fw_memory *m, size_t in, const float *x, size_t rows,
+                  struct fw_err *err)
 {
     const struct fw_input *input = fw_input_of(m, in);
     size_t inner = fw_input_inner(m, in);
@@ -260,8 +260,8 @@ static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in,
         const struct fw_tensor *t = &in->item[i];
         size_t known = (size_t)find_input(m, t->name);
 
-        if (check_range(m, known, t->data, (size_t)t->shape[0] * rows_each(m, known) * m->heads,
-                        err) < 0)
+        if (fw_check_rows(m, known, t->data,
+                          (size_t)t->shape[0] * rows_each(m, known) * m->heads, err) < 0)
             return -1;
     }
     *ret_n = in->count ? (size_t)in->item[0].shape[0] : 0;

@@ -13,6 +13,7 @@
 
 #include "families.h"
 
+#include "core.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 
@@ -93,14 +94,6 @@ static void learn_token(const struct fw_memory *m, void *block, const float *con
     fw_num_kernels()->token(&t);
 }
 
-static void read_head(const struct fw_memory *m, const void *block, size_t head,
-                      const struct fw_reads *r)
-{
-    struct fw_head h = fw_memory_head(m, block, head);
-
-    fw_num_kernels()->read(&h, r);
-}
-
 static int check(const struct fw_memory *m, const struct fw_body *b, struct fw_err *err)
 {
     return fw_check_step(m, b, BETA, err);
@@ -112,7 +105,7 @@ static int check(const struct fw_memory *m, const struct fw_body *b, struct fw_e
         .retention = (retention_), .optimiser = (steps_), .horizon = "one pair",               \
         .traits = FW_MATRIX | FW_PENDING | FW_DELTA_STEP | (traits_), .inputs = inputs,        \
         .input_count = (inputs_), .learn = learn, .learn_token = learn_token,                  \
-        .read = read_head, .check = check                                                      \
+        .read = fw_core_read_head, .check = check                                              \
     }
 
 const struct fw_rule fw_rule_delta = DELTA("delta", "none", "one gradient step", 1, 0);

@@ -23,6 +23,9 @@ bool fw_input_taken(const struct fw_memory *m, size_t in);
 const struct fw_input *fw_input_of(const struct fw_memory *m, size_t in);
 size_t fw_input_inner(const struct fw_memory *m, size_t in); /* floats per row and head */
 void fw_body_open(const struct fw_memory *m, const struct fw_tensors *in, struct fw_body *ret);
+/* Elements and norms of `rows` rows of an input, as of a body. */
+int fw_check_rows(const struct fw_memory *m, size_t in, const float *x, size_t rows,
+                  struct fw_err *err);
 int fw_map_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
 const char *fw_map_name(const struct fw_memory *m);
 bool fw_map_is_identity(const struct fw_memory *m);

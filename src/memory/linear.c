@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "edit.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 #include "loops.h"
@@ -89,6 +90,23 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
         fw_core_read(&h, s, t);
     }
     fw_memory_set_valid(m, block, head, h.valid);
+}
+
+/* S is a sum over the pairs, so one can be taken out of it: S - k v'. */
+static void take_out(const struct fw_memory *m, void *block, size_t head, struct fw_change *c)
+{
+    struct fw_head h = fw_memory_head(m, block, head);
+    float minus[FW_MAX_DIM];
+
+    fw_edit_fold(m, block, head);
+    for (size_t i = 0; i < m->rows; i++) {
+        minus[i] = -c->k[i];
+        c->x[i] = (double)minus[i];
+    }
+    for (size_t j = 0; j < m->d_v; j++)
+        c->w[j] = (double)c->v[j];
+    fw_loops()->outer(h.S, m->rows, m->d_v, minus, c->v);
+    fw_edit_cut(m, block, head);
 }
 
 /* ---- with the normaliser */
@@ -174,7 +192,7 @@ static uint64_t saturate_norm(const struct fw_memory *m, void *block, size_t hea
 
 const struct fw_rule fw_rule_linear = { LINEAR("linear", "none"),
                                         .traits = FW_MATRIX | FW_PENDING, .learn = learn,
-                                        .read = fw_core_read_head };
+                                        .read = fw_core_read_head, .take_out = take_out };
 const struct fw_rule fw_rule_linear_norm = { LINEAR("linear_norm", "none"),
                                              .traits = FW_MATRIX | FW_PENDING,
                                              .learn = learn_norm,

@@ -151,6 +151,68 @@ static void init(const struct fw_memory *m, void *block)
                m->rows * sizeof(float));
 }
 
+/* C^-1 k of one head into c->x; returns k'C^-1 k, or 0 when there is no telling it. */
+static double precision(struct mesa *h, struct fw_change *c)
+{
+    double x[FW_CG_MAX], a = 0;
+
+    solve(h, c->k, x);
+    for (size_t i = 0; i < h->rows; i++)
+        a += x[i] * (double)c->k[i];
+    if (!(a > 0 && a < 1e300))
+        return 0;
+    memcpy(c->x, x, h->rows * sizeof *x);
+    return a;
+}
+
+/* S = C^-1 H_kv, so the edit with this C is H_kv += k e' / (k'C^-1 k). */
+static void edit(const struct fw_memory *m, void *block, size_t head, struct fw_change *c)
+{
+    struct fw_factor scratch;
+    struct mesa h = open_head(m, block, head, &scratch);
+    double a = precision(&h, c);
+    float o[FW_MAX_DIM];
+
+    for (int round = 0; a > 0 && round < 2; round++) {
+        read_one(&h, c->k, o);
+        for (size_t j = 0; j < m->d_v; j++) {
+            double e = (double)c->v[j] - (double)o[j];
+
+            c->w[j] += e / a;
+            for (size_t i = 0; i < m->rows; i++) {
+                float *s = &h.kv[i * m->d_v + j];
+                double to = (double)*s + (double)c->k[i] * (e / a), limit = (double)FW_CLAMP_AT;
+
+                *s = (float)(to > limit ? limit : to < -limit ? -limit : to);
+            }
+        }
+    }
+}
+
+/* H_kk - beta k k', H_kv - beta k v': exact for a pair that was learned with the session's beta
+ * and not decayed since. Nothing is done unless C stays positive: the pair is not in there.
+ * S changes by -x (v - S'k)' beta / (1 - beta k'x) (Sherman and Morrison). */
+static void take_out(const struct fw_memory *m, void *block, size_t head, struct fw_change *c)
+{
+    struct fw_factor scratch;
+    struct mesa h = open_head(m, block, head, &scratch);
+    float beta = m->fallback[BETA * m->widest], o[FW_MAX_DIM], minus[FW_MAX_DIM];
+    double a = precision(&h, c), left = 1 - (double)beta * a;
+
+    if (!(a > 0 && left > 0))
+        return;
+    read_one(&h, c->k, o);
+    for (size_t j = 0; j < m->d_v; j++)
+        c->w[j] = ((double)o[j] - (double)c->v[j]) * (double)beta / left;
+    for (size_t i = 0; i < m->rows; i++)
+        minus[i] = -beta * c->k[i];
+    fw_steps()->square(h.kk, m->rows, 1, -beta, c->k, FW_CLAMP_AT);
+    fw_steps()->cross(h.kv, m->rows, m->d_v, 1, minus, c->v, FW_CLAMP_AT);
+    for (size_t i = 0; i < m->rows; i++) /* what rounding left */
+        if (h.kk[i * m->rows + i] < 0)
+            h.kk[i * m->rows + i] = 0;
+}
+
 /* Symmetric, with a diagonal that is not negative. */
 static bool is_covariance(const float *H, size_t n)
 {
@@ -251,4 +313,6 @@ const struct fw_rule fw_rule_mesa = { .name = "mesa",
                                       .init = init,
                                       .validate = validate,
                                       .state = state,
-                                      .saturate = saturate };
+                                      .saturate = saturate,
+                                      .edit = edit,
+                                      .take_out = take_out };

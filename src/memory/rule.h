@@ -28,6 +28,13 @@ struct fw_usage {
     uint64_t empty_bytes; /* of the block: places that hold nothing yet */
 };
 
+struct fw_change {      /* of one head's memory by an edit: S + x w' */
+    const float *k, *v; /* (rows,) mapped, (d_v,) */
+    double *x, *w;      /* (rows,), (d_v,); zero before, written */
+};
+typedef void fw_edit_function(const struct fw_memory *m, void *block, size_t head,
+                              struct fw_change *c);
+
 struct fw_rule {
     const char *name;
     /* For people: docs and inspect print them. */
@@ -59,6 +66,10 @@ struct fw_rule {
     uint64_t (*saturate)(const struct fw_memory *m, void *block, size_t head);
     /* Adds what it keeps and what of its fields is empty. */
     void (*usage)(const struct fw_memory *m, const void *block, struct fw_usage *u);
+    /* Makes m(k) = v. Without it, S is changed where m is S'k, and else edits are refused. */
+    fw_edit_function *edit;
+    /* Takes the pair (k, v) out of the sums that the rule keeps; without it that is refused. */
+    fw_edit_function *take_out;
 };
 
 /* ---- a plan */
