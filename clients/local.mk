@@ -44,6 +44,8 @@ EXTRA_DIST += \
 	clients/shell/models.sh \
 	clients/shell/predict.sh \
 	clients/shell/readyz.sh \
+	clients/shell/edit.sh \
+	clients/shell/forget.sh \
 	clients/shell/recall.sh \
 	clients/shell/restore.sh \
 	clients/shell/score.sh \

@@ -57,6 +57,10 @@ run learn-text '"version": *2' s 'one fish' key-1
 run learn-text '"version": *2' s 'one fish' key-1
 run learn-pairs residual a '{"keys": [[1, 0]], "values": [[3, 4]]}'
 run recall '3.*4' a '[[1, 0]]'
+run edit disturbed a '[1, 0]' '[5, 6]'
+run recall '5.*6' a '[[1, 0]]'
+run forget disturbed a '[1, 0]'
+run recall '0.*0' a '[[1, 0]]'
 run score lines s "$work/text"
 run predict logprob s 'one f'
 run generate tokens s 16 3

@@ -32,7 +32,8 @@ enum fw_use {
     FW_USE_LEARN, /* at least one token */
     FW_USE_SCORE, /* the same without queries */
     FW_USE_PREFIX,
-    FW_USE_QUERY
+    FW_USE_QUERY,
+    FW_USE_EDIT /* one association; *ret_tokens is 0 */
 };
 
 struct fw_learner_kind {
@@ -55,6 +56,14 @@ struct fw_learner_kind {
      * update, values: what the body's queries read after each, or NULL. */
     void (*learn)(const struct fw_learner *l, void *block, const struct fw_tensors *in,
                   size_t from, size_t n, double *surprise, float *values);
+
+    /* Writes or takes away the one association of a checked body; NULL: the kind has none (its
+     * check refuses the use). probes: a body of the use QUERY or NULL. values (2, values[0],
+     * values[1]): what the key read before and after; *change: the norm of the block's change;
+     * *disturbed: RMS change of what the probes read, or the last key. All NULL in a replay. */
+    void (*edit)(const struct fw_learner *l, void *block, const struct fw_tensors *in,
+                 const struct fw_tensors *probes, float *values, double *change,
+                 double *disturbed);
 
     /* The block must not change while a view of it exists. */
     int (*view_new)(struct fw_view **ret, const struct fw_learner *l, const void *block,

@@ -25,6 +25,7 @@ enum fw_verb {
     FW_LABEL,
     FW_FACTS,
     FW_LEARN,
+    FW_EDIT, /* edit and forget */
     FW_SCORE,
     FW_PREDICT,
     FW_RECALL,
@@ -76,7 +77,9 @@ struct fw_request {
     struct fw_params config;
     const char *labels;   /* CREATE, LABEL: canonical JSON object text, or NULL */
     struct fw_tensors in; /* streams: one tensor "tokens" (n,), U8 for bytes, U16 for events;
-                             PREDICT, GENERATE: the prefix, may be empty; associative: pairs */
+                             PREDICT, GENERATE: the prefix, may be empty; associative: pairs;
+                             EDIT: as fw_memory_check_edit says */
+    struct fw_tensors probes; /* EDIT: "queries" whose change is measured, or none */
     enum fw_detail detail;
     bool async, want_hash, adapt, full, learn;
     size_t top, max_tokens; /* top: of PREDICT; SNAPSHOT_LIST: at most so many, 0 = all */
@@ -102,10 +105,12 @@ struct fw_request {
     size_t detail_width;      /* 1, or heads */
     struct fw_line *line;
     size_t lines;
-    uint32_t *ids; /* PREDICT top, GENERATE */
-    double *logp;  /* PREDICT: of ids, or with full (vocab,) */
-    size_t count;  /* of ids and logp */
-    float *values; /* RECALL, LEARN with queries: (tokens, heads, d_v) */
+    uint32_t *ids;                 /* PREDICT top, GENERATE */
+    double *logp;                  /* PREDICT: of ids, or with full (vocab,) */
+    size_t count;                  /* of ids and logp */
+    double change_norm, disturbed; /* EDIT: fastweight/memory.h */
+    float *values; /* RECALL, LEARN with queries: (tokens, heads, d_v); EDIT: (2, heads, d_v),
+                      read at the key before and after */
     size_t values_count;
     uint64_t values_shape[3];
     struct fw_buf bytes; /* EXPORT, SNAPSHOT_GET, TENSOR: a safetensors file */

@@ -78,23 +78,6 @@ static int check_detail(struct op *op, struct fw_err *err)
     return 0;
 }
 
-static int read_key(struct op *op, struct fw_err *err)
-{
-    const char *key = fw_http_header(op->call, "Idempotency-Key");
-    size_t i, len = key ? strlen(key) : 0;
-
-    if (!key)
-        return 0;
-    for (i = 0; i < len && key[i] >= 0x20 && key[i] < 0x7f; i++)
-        ;
-    if (len == 0 || len >= FW_KEY_MAX || i < len)
-        return fw_fail_param(err, FW_EINVAL, "bad_key", "Idempotency-Key",
-                             "Idempotency-Key must be 1 to %d printable characters",
-                             FW_KEY_MAX - 1);
-    memcpy(op->r.key, key, len + 1);
-    return 0;
-}
-
 static int ask_common(struct op *op, struct fw_err *err)
 {
     static const char *const details[] = { "none", "mean", "lines", "tokens", NULL };
@@ -116,7 +99,7 @@ static int ask_learn(struct op *op, struct fw_err *err)
     size_t durability = 0;
 
     if (query_word(op->call, "durability", durabilities, &durability, err) < 0 ||
-        read_key(op, err) < 0)
+        op_key(op, err) < 0)
         return -1;
     op->r.async = durability == 1;
     return ask_common(op, err);

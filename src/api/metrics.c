@@ -61,6 +61,7 @@ static const char *const verb_names[] = {
     [FW_LABEL] = "label",
     [FW_FACTS] = "facts",
     [FW_LEARN] = "learn",
+    [FW_EDIT] = "edit",
     [FW_SCORE] = "score",
     [FW_PREDICT] = "predict",
     [FW_RECALL] = "recall",

@@ -175,6 +175,23 @@ int op_json(struct op *op, bool optional, const char *const *known, struct fw_er
     return in_only(op->root, known, err);
 }
 
+int op_key(struct op *op, struct fw_err *err)
+{
+    const char *key = fw_http_header(op->call, "Idempotency-Key");
+    size_t i, len = key ? strlen(key) : 0;
+
+    if (!key)
+        return 0;
+    for (i = 0; i < len && key[i] >= 0x20 && key[i] < 0x7f; i++)
+        ;
+    if (len == 0 || len >= FW_KEY_MAX || i < len)
+        return fw_fail_param(err, FW_EINVAL, "bad_key", "Idempotency-Key",
+                             "Idempotency-Key must be 1 to %d printable characters",
+                             FW_KEY_MAX - 1);
+    memcpy(op->r.key, key, len + 1);
+    return 0;
+}
+
 void op_header(struct op *op, const char *name, const char *value)
 {
     op->reply.header[op->reply.headers++] = (struct fw_http_header){ name, value };

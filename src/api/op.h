@@ -48,6 +48,8 @@ void op_run(struct fw_http_call *call);
 int op_facts(struct op *op, struct fw_err *err);
 /* The JSON body into op->root; known fields only. */
 int op_json(struct op *op, bool optional, const char *const *known, struct fw_err *err);
+/* The Idempotency-Key, if there is one. */
+int op_key(struct op *op, struct fw_err *err);
 
 /* For answer. */
 void op_etag(struct op *op, int64_t uid, uint64_t version);
@@ -78,6 +80,7 @@ int answer_facts(struct op *op, struct fw_err *err);
 extern const struct endpoint api_create, api_facts, api_label, api_delete, api_fork,
     api_checkpoint;                                /* sessions.c */
 extern const struct endpoint api_learn, api_score; /* learn.c */
+extern const struct endpoint api_edit, api_forget; /* edit.c */
 extern const struct endpoint api_predict;          /* predict.c */
 extern const struct endpoint api_generate;         /* generate.c */
 extern const struct endpoint api_recall;           /* recall.c */

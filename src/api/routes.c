@@ -37,6 +37,8 @@ enum {
 static const struct fw_http_route routes[] = {
     GET(SESSION, .now = api_facts_now, THROUGH(api_facts)),
     POST(SESSION "/learn", .media = TOKENS, THROUGH(api_learn)),
+    POST(SESSION "/edit", .media = TENSORS, THROUGH(api_edit)),
+    POST(SESSION "/forget", .media = TENSORS, THROUGH(api_forget)),
     POST(SESSION "/score", .media = TOKENS, THROUGH(api_score)),
     POST(SESSION "/predict", .media = TENSORS, THROUGH(api_predict)),
     POST(SESSION "/recall", .media = TENSORS, THROUGH(api_recall)),

@@ -125,6 +125,55 @@ static void learn_much_in_a_small_journal(void)
     ck_assert_uint_ge(st.checkpoints, 5);
 }
 
+/* ---- edits */
+
+static struct call *edit(const char *verb, const char *id, unsigned i)
+{
+    struct call *c = pairs(FW_EDIT, id, i, 1);
+    size_t j;
+
+    for (j = 0; j < 2; j++) {
+        c->item[j].ndim = 1;
+        c->item[j].shape[0] = DIM;
+        snprintf(c->item[j].name, sizeof c->item[j].name, "%s.%s", verb, j ? "value" : "key");
+    }
+    c->r.in.count = strcmp(verb, "edit") == 0 ? 2 : 1;
+    return c;
+}
+
+static void learn_and_edit(const char *id)
+{
+    struct call *c;
+    unsigned j;
+
+    done(create_small(id));
+    done(pairs(FW_LEARN, id, 0, 5));
+    c = ok(edit("edit", id, 7));
+    ck_assert_uint_eq(c->r.version, 2);
+    for (j = 0; j < DIM; j++)
+        ck_assert_float_eq_tol(c->r.values[DIM + j], c->own[DIM + j], 1e-5f);
+    call_free(c);
+    done(pairs(FW_LEARN, id, 5, 2));
+    done(edit("forget", id, 3));
+}
+
+static void edit_and_die(void)
+{
+    learn_and_edit("a");
+}
+
+START_TEST(a_crash_loses_no_edit_and_replays_it_to_the_byte)
+{
+    crash_after(edit_and_die);
+    open_engine();
+    ck_assert_uint_eq(facts_of("a").version, 4);
+    ck_assert_uint_eq(facts_of("a").tokens_seen, 7);
+    learn_and_edit("b");
+    ck_assert_hash_eq(hash_of("a"), hash_of("b"));
+    teardown();
+}
+END_TEST
+
 START_TEST(a_full_journal_is_cut_by_a_checkpoint)
 {
     config.journal_bytes = 2048;
@@ -425,6 +474,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup_dir, NULL);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, a_crash_loses_nothing_that_was_answered);
+    tcase_add_test(tc, a_crash_loses_no_edit_and_replays_it_to_the_byte);
     tcase_add_test(tc, a_full_journal_is_cut_by_a_checkpoint);
     tcase_add_test(tc, async_learns_beyond_the_bound_wait_and_are_all_learned);
     tcase_add_test(tc, on_a_full_disk_nothing_is_learned_and_reads_go_on);

@@ -2,7 +2,8 @@
  *
  * Before it was handed over it may need memory or a checkpoint (journal full, or rows lost).
  * Handed over and written (async: or not yet), it cannot fail any more: it is learned in slices
- * and only its end is seen by others. A generate with learn comes here with its own tokens. */
+ * and only its end is seen by others. A generate with learn comes here with its own tokens, an
+ * edit with one association instead of tokens. */
 #include "config.h"
 
 #include "steps.h"
@@ -22,12 +23,28 @@ static bool begin(struct fw_work *w)
     return ok;
 }
 
+/* An edit is one step, however large. */
+static void edit(struct fw_work *w)
+{
+    const struct fw_learner *l = w->s->recipe->learner;
+    struct fw_request *r = w->r;
+
+    l->kind->edit(l, w->s->block, w->in, &r->probes, r->values, &r->change_norm, &r->disturbed);
+    r->values_shape[0] = 2;
+    r->values_shape[1] = l->values[0];
+    r->values_shape[2] = l->values[1];
+    r->values_count = 2 * l->values[0] * l->values[1];
+}
+
 static void finish(struct fw_work *w)
 {
     struct session *s = w->s;
     struct fw_request *r = w->r;
 
-    pass_take(&w->pass, r);
+    if (r->verb == FW_EDIT)
+        edit(w);
+    else
+        pass_take(&w->pass, r);
     w->mean = r->mean;
     if (r->want_hash) {
         r->facts.hash = fw_hash128(s->block, block_bytes(s));
@@ -87,7 +104,7 @@ void step_learn(struct fw_work *w, uint64_t deadline)
         work_finish(w);
         return;
     }
-    end = pass_learn(&w->pass, s->block, deadline);
+    end = w->r->verb == FW_EDIT || pass_learn(&w->pass, s->block, deadline);
     count_time(s->e, from_ns);
     if (end)
         finish(w);

@@ -78,6 +78,10 @@ static int check(const struct fw_learner *l, enum fw_use use, const struct fw_te
     if (use == FW_USE_PREFIX)
         return fw_fail_param(err, FW_EINVAL, "not_a_token_model", "model",
                              "an associative model predicts no tokens; use recall");
+    if (use == FW_USE_EDIT) {
+        *ret_tokens = 0;
+        return fw_memory_check_edit(plan_of(l), in, err);
+    }
     if (use == FW_USE_QUERY)
         return fw_memory_check_queries(plan_of(l), in, ret_tokens, err);
     if (use == FW_USE_SCORE && fw_tensors_find(in, "queries"))
@@ -93,6 +97,22 @@ static void learn(const struct fw_learner *l, void *block, const struct fw_tenso
                   size_t from, size_t n, double *surprise, float *values)
 {
     fw_memory_learn(plan_of(l), block, in, from, n, surprise, values);
+}
+
+static void edit(const struct fw_learner *l, void *block, const struct fw_tensors *in,
+                 const struct fw_tensors *probes, float *values, double *change,
+                 double *disturbed)
+{
+    struct fw_memory_edited did = { .before = values };
+
+    if (!values) {
+        fw_memory_edit(plan_of(l), block, in, NULL, NULL);
+        return;
+    }
+    did.after = values + l->values[0] * l->values[1];
+    fw_memory_edit(plan_of(l), block, in, fw_tensors_find(probes, "queries"), &did);
+    *change = did.change_norm;
+    *disturbed = did.disturbed;
 }
 
 static int view_new(struct fw_view **ret, const struct fw_learner *l, const void *block,
@@ -229,6 +249,7 @@ const struct fw_learner_kind fw_learner_associative = {
     .validate = validate,
     .check = check,
     .learn = learn,
+    .edit = edit,
     .view_new = view_new,
     .view_free = view_free,
     .score = score,

@@ -73,20 +73,31 @@ static int begin(struct session *s, struct fw_err *err)
     return rc;
 }
 
+/* An edit's row: its tensors have names that no learn takes. */
+static bool is_edit(const struct fw_tensors *in)
+{
+    return fw_tensors_find(in, "edit.key") || fw_tensors_find(in, "forget.key");
+}
+
 static int begin_row(struct session *s, struct load *l, struct fw_err *err)
 {
     const struct fw_learner *learner = s->recipe->learner;
     const struct fw_store_row *row = l->row;
+    enum fw_use use;
     size_t tokens;
 
     if (body_decode(row->body, row->body_len, l->item, sizeof l->item / sizeof l->item[0],
                     &l->in, err) < 0)
         return -1;
-    if (learner->kind->check(learner, FW_USE_LEARN, &l->in, &tokens, err) < 0 ||
-        tokens != row->tokens)
+    use = learner->kind->edit && is_edit(&l->in) ? FW_USE_EDIT : FW_USE_LEARN;
+    if (learner->kind->check(learner, use, &l->in, &tokens, err) < 0 || tokens != row->tokens)
         return fw_fail(err, FW_ECORRUPT, "state_corrupt", "a journal row cannot be learned");
-    return pass_init(&l->pass, learner, &l->in, tokens,
-                     row->key[0] ? FW_DETAIL_MEAN : FW_DETAIL_NONE, err);
+    if (pass_init(&l->pass, learner, &l->in, tokens,
+                  row->key[0] ? FW_DETAIL_MEAN : FW_DETAIL_NONE, err) < 0)
+        return -1;
+    if (use == FW_USE_EDIT)
+        learner->kind->edit(learner, l->block, &l->in, NULL, NULL, NULL, NULL);
+    return 0;
 }
 
 static int end_row(struct session *s, struct load *l, struct fw_err *err)

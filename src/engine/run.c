@@ -26,6 +26,7 @@ static const struct verb verbs[] = {
     [FW_LABEL] = { step_label, false, false },
     [FW_FACTS] = { step_facts, true, true },
     [FW_LEARN] = { step_learn, true, false },
+    [FW_EDIT] = { step_learn, true, false },
     [FW_SCORE] = { step_score, true, true },
     [FW_PREDICT] = { step_predict, true, true },
     [FW_RECALL] = { step_recall, true, true },

@@ -6,6 +6,7 @@
 
 #include "parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,27 @@ static int check_learn(struct fw_work *w, const struct fw_learner *l, struct fw_
     return row_new(w, err);
 }
 
+static int check_edit(struct fw_work *w, const struct fw_learner *l, struct fw_err *err)
+{
+    struct fw_request *r = w->r;
+    size_t probes;
+
+    if (!l->kind->edit)
+        return fw_fail_param(err, FW_EINVAL, "not_associative", "model",
+                             "edit and forget are for associative models");
+    if (l->kind->check(l, FW_USE_EDIT, w->in, &w->tokens, err) < 0)
+        return -1;
+    if (r->probes.count && l->kind->check(l, FW_USE_QUERY, &r->probes, &probes, err) < 0) {
+        snprintf(err->param, sizeof err->param, "probes");
+        return -1;
+    }
+    r->values = calloc(2 * l->values[0] * l->values[1], sizeof *r->values);
+    if (!r->values)
+        return out_of_memory(err);
+    w->learns = true;
+    return row_new(w, err);
+}
+
 static int check_stream(const struct fw_learner *l, struct fw_err *err)
 {
     if (l->vocab > 0)
@@ -122,6 +144,8 @@ static int check_body(struct fw_work *w, const struct fw_learner *l, struct fw_e
     switch (w->r->verb) {
     case FW_LEARN:
         return check_learn(w, l, err);
+    case FW_EDIT:
+        return check_edit(w, l, err);
     case FW_SCORE:
         return l->kind->check(l, FW_USE_SCORE, w->in, &w->tokens, err);
     case FW_PREDICT:
@@ -139,9 +163,9 @@ static int check(struct fw_work *w, const struct recipe *rc, struct fw_err *err)
 {
     struct fw_request *r = w->r;
 
-    if (r->key[0] && r->verb != FW_LEARN)
+    if (r->key[0] && r->verb != FW_LEARN && r->verb != FW_EDIT)
         return fw_fail_param(err, FW_EINVAL, "key_not_taken", "Idempotency-Key",
-                             "only learn takes an idempotency key");
+                             "only learn, edit and forget take an idempotency key");
     if (r->verb == FW_SNAPSHOT && name_check(r->name, "name", err) < 0)
         return -1;
     w->barrier = r->verb == FW_RESTORE || r->verb == FW_IMPORT;
