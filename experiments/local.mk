@@ -2,7 +2,8 @@
 check_PROGRAMS += experiments/memory/lab
 experiments_memory_lab_SOURCES = experiments/memory/main.c experiments/memory/lab.c \
 	experiments/memory/lab.h experiments/memory/recall.c experiments/memory/evict.c \
-	experiments/memory/four.c experiments/memory/words.c
+	experiments/memory/four.c experiments/memory/heads.c experiments/memory/mqar.c \
+	experiments/memory/schlag.c experiments/memory/self.c experiments/memory/words.c
 experiments_memory_lab_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
 EXTRA_DIST += experiments/memory/run.sh experiments/memory/capacity.gp experiments/memory/drift.gp \
 	experiments/memory/evict.gp

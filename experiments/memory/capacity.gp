@@ -1,6 +1,6 @@
 # Recall over the number of pairs; one line a rule. `table` is the TSV, its first row the names.
 set datafile separator "\t"
-set key outside right
+set key outside right noenhanced
 set xlabel "pairs learned (d = 64, one head)"
 set ylabel "recalled, top 1"
 set yrange [0:1.05]

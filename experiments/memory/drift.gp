@@ -1,6 +1,6 @@
 # Error before each update over the tokens; the truth changes at token 300.
 set datafile separator "\t"
-set key outside right
+set key outside right noenhanced
 set xlabel "tokens (the truth changes at 300)"
 set ylabel "relative squared error of the prediction"
 set logscale y

@@ -1,6 +1,6 @@
 # Error on held-out keys over the pairs of the stream; one line a rule.
 set datafile separator "\t"
-set key outside right
+set key outside right noenhanced
 set xlabel "pairs of the stream (evicting memories keep 16)"
 set ylabel "relative squared error, held-out keys"
 set logscale xy

@@ -15,6 +15,8 @@ static const struct {
 } experiments[] = {
     { "named", lab_named }, { "capacity", lab_capacity }, { "hard", lab_hard },
     { "evict", lab_evict }, { "words", lab_words },       { "four", lab_four },
+    { "mqar", lab_mqar },   { "schlag", lab_schlag },     { "heads", lab_heads },
+    { "self", lab_self },
 };
 #define EXPERIMENTS (sizeof experiments / sizeof experiments[0])
 
