@@ -1,8 +1,8 @@
 /* attend.c - softmax over kept pairs, 64 at a time, in the order of their places.
  *
  *     w_j = exp(s_j - max s) / sum_l exp(s_l - max s),   s_j = q.k_j / h
- *     gaussian: s_j = (q.k_j - |k_j|^2 / 2) / h, which is -|q - k_j|^2 / 2h up to a constant of
- *     the query, and a pair (0, 0) of logit 0 takes part: what is far from every key reads 0
+ *     gaussian: s_j = -|q - k_j|^2 / 2h, and a pair (0, 0) of logit -8 takes part: a query
+ *     beyond |q - k_j|^2 = 16h of every key reads 0, one at a key its value but for e^-8
  *
  * The maximum is carried along: where a tile raises it, what was summed before shrinks by
  * exp(old - new) <= 1. Weights are at most 1 and one of them is exactly 1, so nothing overflows
@@ -31,10 +31,14 @@ static float logits(const struct fw_kept *p, size_t at, size_t n, const float *q
                     float *s)
 {
     const float *k = p->k + at * p->rows;
+    float half = p->gaussian ? 0.5f * fw_loops()->dot(q, q, p->rows) : 0;
 
     fw_loops()->apply_rows(k, n, p->rows, q, s);
-    for (size_t i = 0; p->gaussian && i < n; i++)
+    for (size_t i = 0; p->gaussian && i < n; i++) {
         s[i] -= 0.5f * fw_loops()->dot(k + i * p->rows, k + i * p->rows, p->rows);
+        s[i] -= half; /* exactly 0 where q = k: all three sums run in the same order */
+        s[i] = s[i] > 0 ? 0 : s[i];
+    }
     fw_loops()->scale(p->inverse, s, n);
     for (size_t i = 0; i < n; i++)
         max = s[i] > max ? s[i] : max;
@@ -64,7 +68,7 @@ static void add_weighted(const float *A, size_t n, size_t cols, const float *w, 
 
 void fw_attend(const struct fw_kept *p, const float *q, float *o, float *mean_k)
 {
-    float s[TILE], max = p->gaussian ? 0 : -FLT_MAX;
+    float s[TILE], max = p->gaussian ? FW_SILENCE : -FLT_MAX;
     double sum = p->gaussian;
 
     memset(o, 0, p->d_v * sizeof *o);
@@ -90,7 +94,7 @@ void fw_attend(const struct fw_kept *p, const float *q, float *o, float *mean_k)
 
 void fw_attend_score(const struct fw_kept *p, const float *q, double *score)
 {
-    float s[TILE], max = p->gaussian ? 0 : -FLT_MAX;
+    float s[TILE], max = p->gaussian ? FW_SILENCE : -FLT_MAX;
     double sum = p->gaussian;
 
     for (size_t at = 0; at < p->n; at += TILE) {

@@ -9,8 +9,10 @@ struct fw_kept {        /* n pairs, dense; borrowed */
     const float *k, *v; /* (n, rows), (n, d_v) */
     size_t n, rows, d_v;
     float inverse; /* 1 / bandwidth */
-    bool gaussian; /* logits (q.k - |k|^2 / 2) inverse, beside one more pair (0, 0) */
+    bool gaussian; /* logits -|q - k_j|^2 / 2 inverse, beside the answer 0 of FW_SILENCE */
 };
+
+#define FW_SILENCE (-8.0f)
 
 /* o = sum_j w_j v_j, (d_v,); mean_k = sum_j w_j k_j, (rows,), unless NULL. w_j: the softmax of
  * the logits q.k_j inverse. No pairs: 0. */

@@ -28,21 +28,20 @@ static void fill(struct pairs *p, float length, uint64_t seed)
 /* The definition, in double. */
 static void weights(const struct pairs *p, const struct fw_kept *kept, double *w)
 {
-    double sum = 0, max = kept->gaussian ? 0 : -1e300;
+    double sum = 0, max = kept->gaussian ? -8 : -1e300;
 
     for (size_t j = 0; j < kept->n; j++) {
         w[j] = 0;
         for (size_t i = 0; i < D; i++) {
-            double k = (double)p->k[j * D + i];
+            double k = (double)p->k[j * D + i], q = (double)p->q[i];
 
-            w[j] += ((double)p->q[i] * k - (kept->gaussian ? k * k / 2 : 0)) *
-                    (double)kept->inverse;
+            w[j] += (kept->gaussian ? -(q - k) * (q - k) / 2 : q * k) * (double)kept->inverse;
         }
         max = fmax(max, w[j]);
     }
     for (size_t j = 0; j < kept->n; j++)
         sum += exp(w[j] - max);
-    sum += kept->gaussian ? exp(-max) : 0;
+    sum += kept->gaussian ? exp(-8 - max) : 0;
     for (size_t j = 0; j < kept->n; j++)
         w[j] = exp(w[j] - max) / sum;
 }

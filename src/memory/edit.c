@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache.h"
 #include "core.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
@@ -250,6 +251,8 @@ static void read_key(const struct fw_memory *m, const void *block, size_t head, 
     struct fw_reads r = { .n = 1, .q = k, .q_stride = m->rows, .o = o, .o_stride = m->d_v };
 
     m->rule->read(m, block, head, &r);
+    if (m->cache)
+        fw_cache_read(m, block, head, &r);
 }
 
 void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tensors *in,
@@ -272,6 +275,8 @@ void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tens
         if (ret)
             read_key(m, block, head, k, ret->before + head * m->d_v);
         act(m, block, head, &c);
+        if (m->cache)
+            fw_cache_drop(m, block, head, k);
         if (!ret)
             continue;
         read_key(m, block, head, k, ret->after + head * m->d_v);

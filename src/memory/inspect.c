@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 
@@ -96,6 +97,8 @@ void fw_memory_about(const struct fw_memory *m, const void *block, struct fw_mem
 
     if (r->usage)
         r->usage(m, block, &u);
+    if (m->cache)
+        fw_cache_usage(m, block, &u);
     *ret = (struct fw_memory_about){ .rule = r->name,
                                      .memory = r->memory,
                                      .objective = r->objective,

@@ -1,6 +1,6 @@
 noinst_LIBRARIES += src/libmemory.a
 LIBFASTWEIGHT += src/libmemory.a
-src_libmemory_a_SOURCES = src/memory/attend.c src/memory/attention.c src/memory/attend.h src/memory/check.c src/memory/core.c src/memory/delta.c src/memory/erase.c \
+src_libmemory_a_SOURCES = src/memory/attend.c src/memory/attention.c src/memory/attend.h src/memory/cache.c src/memory/cache.h src/memory/check.c src/memory/core.c src/memory/delta.c src/memory/erase.c \
 	src/memory/feature.c src/memory/linear.c src/memory/longhorn.c src/memory/mamba2.c \
 	src/memory/log_linear.c src/memory/inspect.c src/memory/keys.c src/memory/loops.c src/memory/memory.c \
 	src/memory/plan.c src/memory/rule.c src/memory/state.c \
@@ -25,7 +25,7 @@ fwinclude_HEADERS += include/fastweight/memory.h
 MEMORY_LIBS = src/libmemory.a $(MEMORY_V3) $(TENSOR_LIBS) $(NUM_LIBS)
 
 noinst_HEADERS += src/memory/memory_testing.h src/memory/rules_testing.h
-UNIT_TESTS += src/memory/attention_test src/memory/check_test src/memory/feature_test src/memory/gradient_test \
+UNIT_TESTS += src/memory/attention_test src/memory/cache_test src/memory/check_test src/memory/feature_test src/memory/gradient_test \
 	src/memory/inspect_test src/memory/log_linear_test src/memory/loops_test src/memory/memory_test \
 	src/memory/plan_test src/memory/rules_hostile_test \
 	src/memory/rules_test src/memory/state_test \
@@ -34,6 +34,7 @@ UNIT_TESTS += src/memory/attention_test src/memory/check_test src/memory/feature
 	src/memory/window_test
 src_memory_attention_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_log_linear_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_cache_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_check_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_inspect_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_memory_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

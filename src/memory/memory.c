@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "cache.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 
@@ -160,8 +161,26 @@ static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
     }
     s.err_from = l->residual ? 0 : n - 1;
     m->rule->learn(m, l->block, head, &s);
+    if (m->cache)
+        fw_cache_note(m, l->block, head, &s);
     note_residuals(l, at, n, head);
     note_last(l, &s, head);
+}
+
+/* What the cache adds to the reads of token `at`, once all of it is learned. */
+static void add_cached(const struct learn *l, size_t at)
+{
+    const struct fw_memory *m = l->m;
+
+    for (size_t head = 0; head < m->heads; head++) {
+        struct fw_rows q = rows_of(m, l->body, FW_IN_QUERIES, at, head);
+        struct fw_reads r = { .n = 1 };
+
+        q = prepare(m, q, 1, m->query_scale, l->own.q);
+        r.q = q.x;
+        r.o = l->values + ((at - l->from) * m->heads + head) * m->d_v;
+        fw_cache_read(m, l->block, head, &r);
+    }
 }
 
 static void learn_all(struct learn *l, float *buffer, size_t size)
@@ -183,6 +202,8 @@ static void learn_all(struct learn *l, float *buffer, size_t size)
             learn_span(l, at, step, head);
         }
         counter[FW_COUNT_PAIRS] += step;
+        if (m->cache && l->values && l->body->in[FW_IN_QUERIES])
+            add_cached(l, at);
     }
 }
 
@@ -299,6 +320,8 @@ void fw_memory_recall(const struct fw_memory *m, const void *block, const struct
             r.q_stride = q.stride;
             r.o = values + (done * m->heads + head) * m->d_v;
             m->rule->read(m, block, head, &r);
+            if (m->cache)
+                fw_cache_read(m, block, head, &r);
         }
     }
 }

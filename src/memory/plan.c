@@ -7,13 +7,15 @@
  * or (H, rows)  sum of log_g since the start last_residual F64 (H)            |v - m(k)| of the
  * last token before its update counters      U64 (2)            tokens learned; elements
  * saturated (state.c) last_k, last_v F32 (H, rows), (H, d_v)  the last pair, of rules without
- * FW_DELTA_STEP and then the rule's own fields. A plan is immutable. */
+ * FW_DELTA_STEP and then the rule's own fields and the cache's. A plan is immutable. */
 #include "config.h"
 
 #include "inside.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "cache.h"
 
 #define MAX_STATE_BYTES ((size_t)1 << 30)
 
@@ -140,10 +142,10 @@ static void place_inputs(struct fw_memory *m)
         m->place[i].inner = fw_input_inner(m, i);
         m->place[i].each = fw_input_of(m, i)->flags & FW_EACH ? m->pairs : 1;
     }
-    m->span = (rows < FW_SPAN ? rows : FW_SPAN) / m->pairs;
-    m->direct = m->rule->learn_token && m->at_last_k == FW_NOWHERE && m->pairs == 1 && !m->l2 &&
-                fw_map_is_identity(m) && m->heads <= FW_DIRECT_HEADS &&
-                m->heads * m->d_v <= FW_DIRECT_FLOATS;
+    m->span = m->cache ? 1 : (rows < FW_SPAN ? rows : FW_SPAN) / m->pairs;
+    m->direct = m->rule->learn_token && !m->cache && m->at_last_k == FW_NOWHERE &&
+                m->pairs == 1 && !m->l2 && fw_map_is_identity(m) &&
+                m->heads <= FW_DIRECT_HEADS && m->heads * m->d_v <= FW_DIRECT_FLOATS;
 }
 
 static int seal(struct fw_memory *m, struct fw_err *err)
@@ -173,8 +175,8 @@ int fw_memory_new(struct fw_memory **ret, const struct fw_params *config,
         goto fail;
     m->takes = ~0u;
     if (read_shapes(m, &c, err) < 0 || lay_out(m, err) < 0 ||
-        (m->rule->plan && m->rule->plan(m, &c, err) < 0) || read_fallbacks(m, &c, err) < 0 ||
-        fw_config_only(&c, err) < 0 || seal(m, err) < 0)
+        (m->rule->plan && m->rule->plan(m, &c, err) < 0) || fw_cache_plan(m, &c, err) < 0 ||
+        read_fallbacks(m, &c, err) < 0 || fw_config_only(&c, err) < 0 || seal(m, err) < 0)
         goto fail;
     place_inputs(m);
     *ret = m;
@@ -193,6 +195,7 @@ void fw_memory_free(struct fw_memory *m)
     free(m->fallback);
     free(m->frequency);
     free(m->own);
+    free(m->cache);
     free(m);
 }
 

@@ -79,7 +79,8 @@ struct fw_rule {
 
 #define FW_NOWHERE ((size_t)-1) /* offset of a field that the rule has not */
 
-struct fw_map; /* feature.c */
+struct fw_map;   /* feature.c */
+struct fw_cache; /* cache.c */
 
 struct fw_place {     /* of an input in a body */
     const char *name; /* NULL: not taken */
@@ -104,7 +105,8 @@ struct fw_memory {
     float *frequency; /* owned; (rows / 2, d_k) of rff */
     float *fallback;  /* owned; (input_count, widest) */
     size_t widest;
-    void *own; /* owned, from malloc; the rule's parsed config and offsets */
+    void *own;              /* owned, from malloc; the rule's parsed config and offsets */
+    struct fw_cache *cache; /* owned; NULL: none */
     struct fw_layout layout;
     size_t at_S, at_k, at_e, at_valid, at_log_g, at_residual, at_counters, at_last_k, at_last_v;
 };

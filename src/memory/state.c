@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "cache.h"
 #include "fastweight/num.h"
 
 void *fw_memory_at(const void *block, size_t offset)
@@ -197,7 +198,9 @@ static int check_head(const struct fw_memory *m, const void *block, size_t head,
         return -1;
     if (m->at_last_k != FW_NOWHERE && check_last(m, block, head, err) < 0)
         return -1;
-    return m->rule->validate ? m->rule->validate(m, block, head, err) : 0;
+    if (m->rule->validate && m->rule->validate(m, block, head, err) < 0)
+        return -1;
+    return m->cache ? fw_cache_validate(m, block, head, err) : 0;
 }
 
 int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_err *err)
