@@ -49,7 +49,7 @@ run() { # FILE...: builds and prints the row
     -lopenblas -lxxhash -lm -lpthread -o "$work/stream"
   printf '%-12s' "$name"
   "$work/stream" --alone --state-bytes "$state_bytes" "$@" | awk '
-    NF == 5 { printf " %s", $4; n++; s += 1 / $5 } END { printf "  %.0f\n", n / s }'
+    NF == 5 { printf " %s", $4; n++; s += 1 / $5 } END { if (!n) exit 1; printf "  %.0f\n", n / s }'
 }
 
 begin all; run "$@"

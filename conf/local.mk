@@ -1,6 +1,6 @@
 # Settings and the systemd unit; both name the places that configure chose.
 EXTRA_DIST += systemd/fastweightd.service.in
-dist_man_MANS = conf/fastweightd.8
+dist_man_MANS = conf/fastweightd.8 conf/fwctl.1
 
 fwconfdir = $(sysconfdir)/fastweightd
 dist_fwconf_DATA = conf/fastweightd.conf

@@ -18,11 +18,15 @@ sources=$(find src include -name '*.[ch]' | sort)
 # Lengths; a character in UTF-8 counts once. Headers are front doors: short.
 # shellcheck disable=SC2086
 say "$(awk '
-  FNR == 1 { if (file != "") size(); file = FILENAME; essay = config = 0 }
+  FNR == 1 { if (file != "") size(); file = FILENAME; essay = config = start = 0 }
   FNR == 1 { essay = /^\/\*/ }
   /^#include "config.h"/ { config = 1 }
   { lines = FNR; line = $0; gsub(/[\200-\277]/, "", line) }
   length(line) > 96 { print FILENAME ":" FNR ": " length(line) " columns, at most 96" }
+  /^\{$/ { start = FNR }
+  /^\}/ && start { if (FNR - start > 61 && FILENAME !~ /_test\.c$/)
+      print FILENAME ":" start ": a function of " FNR - start - 1 " lines, at most 60"
+    start = 0 }
   /\t/ { print FILENAME ":" FNR ": a tab" }
   /[ \t\r]$/ { print FILENAME ":" FNR ": a space at the end" }
   function size(   max) {

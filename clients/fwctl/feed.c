@@ -1,8 +1,8 @@
 /* feed.c - sending a file to learn or score, with a progress bar on a terminal.
  *
  * A learn goes in pieces of about 64 KiB that end at a line's end when there is one (the bytes
- * of the state do not depend on where a stream is cut). Pieces have even length unless the file
- * ends, so that event ids (two bytes each) are never cut. --follow waits for more, like tail.
+ * of the state do not depend on where a stream is cut). Those of events have even length, so
+ * that no id (two bytes) is cut. --follow waits for more, like tail.
  */
 #include "config.h"
 

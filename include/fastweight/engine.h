@@ -38,6 +38,9 @@ int fw_engine_open(struct fw_engine **ret, const struct fw_engine_config *c,
                    struct fw_err *err);
 /* Refuses new requests with FW_EAGAIN "draining"; returns at once. */
 void fw_engine_drain(struct fw_engine *e);
+/* A read that is not done in this time is ended with FW_EAGAIN "draining", so that a stop has
+ * a bound; what was learned is always finished. Returns at once. */
+void fw_engine_end_reads(struct fw_engine *e, unsigned in_ms);
 /* After drain: waits for every accepted request, checkpoints every dirty session, closes. The
  * first checkpoint that failed is told in err (-1), all the same everything is closed. */
 int fw_engine_close(struct fw_engine *e, struct fw_err *err);

@@ -1,7 +1,7 @@
 /* fastweight/safetensors.h - the safetensors file format, in memory.
  *
  * u64 N (little-endian), N bytes of JSON header ('{' first, space padded), then the tensors
- * without holes or overlaps. Source: huggingface/safetensors; checks as in maths.md 5.3.
+ * without holes or overlaps. Source: huggingface/safetensors; safetensors.c lists the checks.
  * The header is at most 1 MiB here, 4,096 tensors, 64 metadata entries. Any thread. */
 #ifndef FW_SAFETENSORS_H
 #define FW_SAFETENSORS_H

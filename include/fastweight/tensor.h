@@ -1,8 +1,8 @@
 /* fastweight/tensor.h - named tensors: views of bytes, and the layout of a flat state block.
  *
  * A tensor is row-major, little-endian, without strides. A layout is the table of named tensors
- * inside one pointer-free, 64-byte aligned block whose size never changes (promise 1); it
- * follows from a model's configuration alone. Values; one thread at a time. */
+ * inside one pointer-free, 64-byte aligned block whose size never changes (README, promise 1);
+ * it follows from a model's configuration alone. Values; one thread at a time. */
 #ifndef FW_TENSOR_H
 #define FW_TENSOR_H
 

@@ -1,4 +1,7 @@
-/* query.c - query parameters, read strictly: a misspelt one is an error, never ignored. */
+/* query.c - query parameters, read strictly: a misspelt one is an error, never ignored.
+ *
+ * Names and values are decoded bytes and may hold a NUL; query_only refuses those, and must be
+ * called first: the other functions take values for C strings. */
 #include "config.h"
 
 #include "query.h"

@@ -1,4 +1,7 @@
-/* routes.c - the whole HTTP API as one table. */
+/* routes.c - the whole HTTP API as one table.
+ *
+ * `now` answers in the server's thread, what goes THROUGH an endpoint runs op_run on a worker.
+ * The first row that fits is taken, and metrics count by row; docs/api.md tells each. */
 #include "config.h"
 
 #include "op.h"

@@ -1,4 +1,7 @@
-/* server.c - what the server says about itself. All in the server's own thread. */
+/* server.c - what the server says about itself.
+ *
+ * All in the server's own thread, so nothing here waits: health is told by whether it answers
+ * at all. Paths outside /v1 are asked by probes, which may add a query: it is ignored. */
 #include "config.h"
 
 #include "op.h"
@@ -121,7 +124,8 @@ static int find_model(struct out *o, const struct fw_model_facts *m, size_t n, c
             return o->rc;
         }
     }
-    return fw_fail(o->err, FW_ENOENT, "model_not_found", "no model '%.128s'", id);
+    return fw_fail_param(o->err, FW_ENOENT, "model_not_found", "model", "no model '%.128s'",
+                         id);
 }
 
 static int print_models(struct out *o, struct fw_engine *engine, const char *id)

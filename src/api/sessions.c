@@ -1,4 +1,8 @@
-/* sessions.c - making, finding, naming, copying and deleting sessions. */
+/* sessions.c - making, finding, naming, copying and deleting sessions.
+ *
+ * Labels go to the engine as canonical JSON text (compact, keys sorted), which knows nothing of
+ * what they say. GET of one session without query and If-Match is answered at once, in the
+ * server's thread; all else that names a session takes its place in the session's queue. */
 #include "config.h"
 
 #include "op.h"

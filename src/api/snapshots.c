@@ -1,4 +1,8 @@
-/* snapshots.c - kept copies, and the whole state as a file. */
+/* snapshots.c - kept copies, and the whole state as a file.
+ *
+ * Files pass through untouched: the engine writes and checks them. An import may be larger than
+ * max_body_bytes, as large as its session's block and a header, so its limit is asked for
+ * before the body is read. */
 #include "config.h"
 
 #include "op.h"

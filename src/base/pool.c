@@ -116,8 +116,3 @@ void fw_pool_free(struct fw_pool *pool)
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
-
-unsigned fw_pool_threads(const struct fw_pool *pool)
-{
-    return pool->threads;
-}

@@ -93,6 +93,8 @@ static int down(struct daemon *d, struct fw_err *err)
 {
     int rc = 0;
 
+    if (d->engine)
+        fw_engine_end_reads(d->engine, (unsigned)d->options.drain_timeout_s * 1000);
     if (d->http)
         fw_http_drain(d->http, (unsigned)d->options.drain_timeout_s * 1000);
     if (d->engine) {

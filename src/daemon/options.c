@@ -56,7 +56,7 @@ static const struct row table[] = {
     { "connection_timeout_s", COUNT, AT(connection_timeout_s), 1, 86400, "60",
       "idle seconds before a connection is closed" },
     { "drain_timeout_s", COUNT, AT(drain_timeout_s), 0, 86400, "10",
-      "seconds that a stop waits for bodies on their way" },
+      "seconds that a stop waits for bodies on their way and for reads" },
     { "workers", COUNT, AT(workers), 0, 1024, "0", "worker threads; 0: one per core" },
     { "log_level", LEVEL, AT(log_level), 0, 0, "info", "err, warning, info or debug" },
 };

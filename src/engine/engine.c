@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "fastweight/clock.h"
+
 static void init(struct fw_engine *e, const struct fw_engine_config *c)
 {
     e->c = *c;
@@ -70,6 +72,13 @@ void fw_engine_drain(struct fw_engine *e)
 {
     pthread_mutex_lock(&e->lock);
     e->draining = true;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void fw_engine_end_reads(struct fw_engine *e, unsigned in_ms)
+{
+    pthread_mutex_lock(&e->lock);
+    e->reads_end_ns = fw_clock_mono_ns() + (uint64_t)in_ms * 1000000;
     pthread_mutex_unlock(&e->lock);
 }
 

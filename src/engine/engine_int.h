@@ -87,6 +87,7 @@ struct fw_engine {
     uint64_t freed; /* counts blocks given back */
     size_t async_bytes;
     bool draining, disk_failed;
+    uint64_t reads_end_ns; /* from then on reads are ended; 0: never */
     struct fw_err disk_err, close_err;
     size_t active, tasks, evicting; /* requests accepted, on the pool, being evicted */
     struct fw_engine_stats stats;   /* counters */

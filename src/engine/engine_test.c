@@ -229,6 +229,20 @@ START_TEST(a_drained_engine_refuses_and_is_not_ready)
 }
 END_TEST
 
+START_TEST(once_reads_are_ended_only_they_are_refused)
+{
+    struct call *c;
+
+    done(create("a"));
+    fw_engine_end_reads(engine, 0);
+    c = call_new(FW_GENERATE, "a");
+    c->r.max_tokens = 65536;
+    fails(c, FW_EAGAIN, "draining");
+    done(learn("a", "x"));
+    ck_assert_uint_eq(facts_of("a").version, 1);
+}
+END_TEST
+
 START_TEST(sessions_are_listed_by_prefix_in_pages)
 {
     static const char *const id[] = { "b1", "a2", "a1", "c", "a3" };
@@ -279,6 +293,7 @@ int main(void)
     tcase_add_test(tc, what_cannot_be_is_refused_with_a_reason);
     tcase_add_test(tc, a_deleted_id_starts_again_from_the_canonical_state);
     tcase_add_test(tc, a_drained_engine_refuses_and_is_not_ready);
+    tcase_add_test(tc, once_reads_are_ended_only_they_are_refused);
     tcase_add_test(tc, sessions_are_listed_by_prefix_in_pages);
     tcase_add_test(tc, labels_are_kept_across_a_restart);
     suite_add_tcase(s, tc);

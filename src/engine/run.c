@@ -64,6 +64,7 @@ enum turn {
     EVICT,   /* leave memory */
     ANSWER,  /* the head's answer is known */
     MISSING, /* the session is deleted, and the head with it */
+    OVER,    /* the server goes down, and the head only reads */
     REPEAT,  /* answer the repeat of an idempotency key */
     LOAD,    /* come into memory for the head */
     PREPARE, /* a checkpoint, so that the head can be handed over */
@@ -85,6 +86,12 @@ static enum turn turn_unhanded(struct session *s, struct fw_work *w)
 }
 
 /* (locked) */
+static bool reads_are_over(const struct fw_engine *e)
+{
+    return e->reads_end_ns && fw_clock_mono_ns() >= e->reads_end_ns;
+}
+
+/* (locked) */
 static enum turn turn_head(struct session *s)
 {
     struct fw_work *w = s->head->work;
@@ -95,6 +102,8 @@ static enum turn turn_head(struct session *s)
         return ANSWER;
     if (s->deleted && !w->handed && (!w->started || verbs[w->r->verb].read))
         return MISSING;
+    if (verbs[w->r->verb].read && !w->handed && reads_are_over(s->e))
+        return OVER;
     if (w->repeat)
         return w->r->async || s->durable >= w->version || s->rows == 0 ? REPEAT : REST;
     if (w->learns && !w->handed)
@@ -195,6 +204,14 @@ static void step_verb(struct fw_work *w, uint64_t deadline)
     verbs[w->r->verb].step(w, deadline);
 }
 
+static void step_over(struct fw_work *w)
+{
+    struct fw_err err;
+
+    fw_fail(&err, FW_EAGAIN, "draining", "the server is going down");
+    work_fail(w, &err);
+}
+
 static void step_missing(struct fw_work *w)
 {
     struct fw_err err;
@@ -222,6 +239,9 @@ static bool step(struct session *s, enum turn turn, uint64_t deadline)
         break;
     case MISSING:
         step_missing(w);
+        break;
+    case OVER:
+        step_over(w);
         break;
     case REPEAT:
         step_repeat(w, deadline);

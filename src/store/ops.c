@@ -280,8 +280,8 @@ static enum fw_applied snapshot(struct fw_sql *c, struct fw_store_op *op)
     if (rc < 0)
         return FW_BROKEN;
     if (rc > 0)
-        return refuse(
-            fw_fail(&op->err, FW_EEXIST, "snapshot_exists", "snapshot '%s' exists", op->name));
+        return refuse(fw_fail_param(&op->err, FW_EEXIST, "snapshot_exists", "name",
+                                    "snapshot '%s' exists", op->name));
     if (fw_sql_run(c, SQL_SNAPSHOT_ADD, &op->err, "itiiihi", op->uid, op->name,
                    (int64_t)op->version, (int64_t)op->tokens, (int64_t)op->block_bytes,
                    &op->hash, fw_clock_wall_ms()) < 0)
@@ -298,8 +298,8 @@ static enum fw_applied delete_snapshot(struct fw_sql *c, struct fw_store_op *op)
     if (rc < 0)
         return FW_BROKEN;
     if (rc == 0)
-        return refuse(
-            fw_fail(&op->err, FW_ENOENT, "snapshot_not_found", "no snapshot '%s'", op->name));
+        return refuse(fw_fail_param(&op->err, FW_ENOENT, "snapshot_not_found", "name",
+                                    "no snapshot '%s'", op->name));
     if (delete_block(c, fw_snapshot_set(snap), &op->err) < 0)
         return FW_BROKEN;
     return written(fw_sql_run(c, SQL_SNAPSHOT_DELETE, &op->err, "i", snap));

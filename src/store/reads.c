@@ -445,8 +445,8 @@ static int read_snapshot(struct fw_sql *c, void *arg)
     int64_t snap = 0;
 
     if (rc == 0)
-        rc =
-            fw_fail(call->err, FW_ENOENT, "snapshot_not_found", "no snapshot '%s'", call->name);
+        rc = fw_fail_param(call->err, FW_ENOENT, "snapshot_not_found", "name",
+                           "no snapshot '%s'", call->name);
     else if (rc > 0) {
         snap = sqlite3_column_int64(st, 6);
         rc = snapshot_from(st, call->uid, &found, call->err);
