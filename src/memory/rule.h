@@ -19,6 +19,7 @@
 #define FW_DELTA_STEP 8u  /* input `beta`: beta |k|^2 < 2 is checked, e = beta err */
 #define FW_MULTI      16u /* config pairs_per_token */
 #define FW_NO_MAP     32u /* refuses config feature_map */
+#define FW_UNDIAGONAL 64u /* its decay is no diagonal matrix */
 
 struct fw_memory;
 struct fw_config;
