@@ -29,10 +29,6 @@ struct fw_usage {
     uint64_t empty_bytes; /* of the block: places that hold nothing yet */
 };
 
-struct fw_change {      /* of one head's memory by an edit: S + x w' */
-    const float *k, *v; /* (rows,) mapped, (d_v,) */
-    double *x, *w;      /* (rows,), (d_v,); zero before, written */
-};
 typedef void fw_edit_function(const struct fw_memory *m, void *block, size_t head,
                               struct fw_change *c);
 
