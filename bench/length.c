@@ -6,8 +6,9 @@
  * from each of these blocks in turn, round after round, the next 256 pairs are learned, each
  * with one query read after it, on the thread's CPU clock: whatever else the machine does meets
  * all lengths alike. Rules over 20 us a pair, and softmax, which keeps every pair, stop at
- * 10^5. ratio: the longest over that at 10^4 pairs, when windows are full; the last line is the
- * ratio furthest from 1 of the rules whose cost shall not depend on the length. */
+ * 10^5. used: bytes without empty places at the first and the last length. ratio: the longest
+ * over that at 10^4 pairs, when windows are full; the last line is the ratio furthest from 1 of
+ * the rules whose cost shall not depend on the length. */
 #include "config.h"
 
 #include <stdio.h>
@@ -29,8 +30,8 @@ static const char *const growing[] = { "softmax", "log_linear" };
 
 struct line { /* one rule at its lengths */
     struct bench_stream s;
-    void *kept[LENGTHS], *block; /* block: what a round works on */
-    size_t pairs[LENGTHS], count;
+    void *kept[LENGTHS], *block;                 /* block: what a round works on */
+    size_t pairs[LENGTHS], used[LENGTHS], count; /* used: bytes, without empty places */
     double ns[LENGTHS];
 };
 
@@ -45,6 +46,14 @@ static int grows(const char *rule)
 static size_t block_bytes(const struct line *l)
 {
     return fw_memory_layout(l->s.memory)->block_bytes;
+}
+
+static size_t used_bytes(const struct line *l)
+{
+    struct fw_memory_about about;
+
+    fw_memory_about(l->s.memory, l->s.block, &about);
+    return (size_t)about.used_bytes;
 }
 
 static double round_ns(struct line *l, size_t i)
@@ -80,6 +89,7 @@ static void grow(struct line *l, const char *rule, size_t last)
         at = pairs;
         l->kept[l->count] = bench_alloc(bytes);
         memcpy(l->kept[l->count], l->s.block, bytes);
+        l->used[l->count] = used_bytes(l);
         l->pairs[l->count++] = pairs;
     }
 }
@@ -99,7 +109,8 @@ static void measure(struct line *l)
 static void print(const struct line *l, const char *rule, double ratio, int json)
 {
     printf(json ? "{\"bench\": \"length\", \"rule\": \"%s\"" : "%-20s", rule);
-    printf(json ? ", \"bytes\": %zu" : " bytes %9zu ", block_bytes(l));
+    printf(json ? ", \"bytes\": %zu, \"used\": [%zu, %zu]" : " bytes %9zu used %zu-%zu ",
+           block_bytes(l), l->used[0], l->used[l->count - 1]);
     for (size_t i = 0; i < l->count; i++)
         printf(json ? ", \"%zu\": %.1f" : " %zu: %.1f ns", l->pairs[i], l->ns[i]);
     printf(json ? ", \"ratio\": %.3f}\n" : "  ratio %.3f", ratio);

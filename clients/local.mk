@@ -50,6 +50,7 @@ EXTRA_DIST += \
 	clients/shell/restore.sh \
 	clients/shell/score.sh \
 	clients/shell/snapshot-get.sh \
+	clients/shell/snapshot-patch.sh \
 	clients/shell/snapshot-rm.sh \
 	clients/shell/snapshot.sh \
 	clients/shell/snapshots.sh \

@@ -77,6 +77,8 @@ run export '' s "$work/s.safetensors"
 run import hash s "$work/s.safetensors"
 run fork '"parent"' s t
 run checkpoint durable_version s
+run snapshot '"one"' a one
+run snapshot-patch '' a one one "$work/patch.safetensors"
 run snapshot-rm '' s first
 run delete '' t
 run metrics fastweightd_

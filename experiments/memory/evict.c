@@ -76,7 +76,7 @@ static size_t stream(const struct lab_rule *r, struct task *x, double *error, do
 static void line(const struct lab_rule *r, int copies, struct task *x, FILE *f)
 {
     static const double bandwidths[] = { .02, .05, .1, .2, .5, 1, 2 };
-    double best[7], kept = INFINITY;
+    double best[7], kept = (double)INFINITY;
     size_t bytes = 0;
 
     for (size_t b = 0; b < (copies ? 7 : 1); b++) {

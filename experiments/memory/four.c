@@ -113,7 +113,7 @@ static double oldest(const struct lab_rule *r, struct room *x)
 /* The least ns of a token with its read, of several rounds: what else runs only adds. */
 static double token_ns(struct lab *l, struct room *x, size_t calls, size_t n)
 {
-    double least = INFINITY;
+    double least = (double)INFINITY;
 
     for (int round = 0; round < 15; round++) {
         double start = lab_cpu_s(), ns;

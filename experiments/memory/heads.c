@@ -1,10 +1,10 @@
 /* heads.c - heads as a regulariser: fit of what was learned against error on what was not.
  *
- * Regression from 64 to 64 dimensions with noise of a quarter of the signal's power. With H heads each
- * sees 64 / H elements of the key and predicts 64 / H of the value, so the state shrinks as 1 /
- * H. The truth is either dense, or made of 8 blocks that heads up to 8 can express. The memory
- * is a Mesa layer with almost no ridge (lambda 1e-3), which without heads can fit any 64 pairs:
- * what regularises is the heads alone. */
+ * Regression from 64 to 64 dimensions with noise of a quarter of the signal's power. With H
+ * heads each sees 64 / H elements of the key and predicts 64 / H of the value, so the state
+ * shrinks as 1 / H. The truth is either dense, or made of 8 blocks that heads up to 8 can
+ * express. The memory is a Mesa layer with almost no ridge (lambda 1e-3), which without heads
+ * can fit any 64 pairs: what regularises is the heads alone. */
 #include "config.h"
 
 #include "lab.h"

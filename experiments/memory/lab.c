@@ -1,9 +1,9 @@
 /* lab.c - sessions and numbers for the experiments, through the library a user links.
  *
- * Randomness is a 64-bit mix of a counter, so a table is the same on every machine. What a rule
- * requires beside keys and values is filled in here with the values that make it a plain
- * memory: gates of 0.99, a = -k and b = k (then dplr, iplr and wkv7 are delta rules with a step
- * of 1 for keys of length 1). */
+ * Randomness is a 64-bit mix of a counter, so a table is the same wherever log and cos are.
+ * What a rule requires beside keys and values is filled in here with the values that make it a
+ * plain memory: gates of 0.99, a = -k and b = k (then dplr, iplr and wkv7 are delta rules with
+ * a step of 1 for keys of length 1). */
 #include "config.h"
 
 #include "lab.h"

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fastweight/buf.h"
 #include "fastweight/params.h"
 #include "fastweight/report.h"
 #include "fastweight/tensor.h"
@@ -81,6 +82,9 @@ struct fw_learner_kind {
 
     int (*inspect)(const struct fw_learner *l, const void *block, struct fw_report *r,
                    struct fw_err *err);
+    /* What was learned between two blocks, as a file; NULL: the kind has no such thing. */
+    int (*patch)(const struct fw_learner *l, const void *base, const void *block,
+                 struct fw_buf *out, struct fw_err *err);
     /* One field as people shall see it, into out (field->bytes). */
     void (*show)(const struct fw_learner *l, const void *block, const struct fw_field *f,
                  void *out);

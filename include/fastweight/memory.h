@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fastweight/buf.h"
 #include "fastweight/params.h"
 #include "fastweight/tensor.h"
 
@@ -92,6 +93,12 @@ struct fw_memory_edited {
 /* Cannot fail. probes: keys (n, heads, d_k), checked as queries, or NULL. ret may be NULL. */
 void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                     const struct fw_tensor *probes, struct fw_memory_edited *ret);
+
+/* The factors of S_block - diag(gamma) S_base as a safetensors file (patch.c): F32 `U` (heads,
+ * rows, R), `s` (heads, R), `V` (heads, d_v, R), zero beyond each head's U32 `rank` (heads,);
+ * F64 `gamma` (heads,) or (heads, rows). LAPACK. FW_EINVAL "not_supported"; FW_ENOMEM. */
+int fw_memory_patch(const struct fw_memory *m, const void *base, const void *block,
+                    struct fw_buf *out, struct fw_err *err);
 
 struct fw_memory_about { /* what the rule is, in words; lent for ever */
     const char *rule, *memory, *objective, *retention, *optimiser, *horizon, *feature_map;

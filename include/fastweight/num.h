@@ -33,4 +33,8 @@ double fw_sum_squares(const float *x, size_t n);
  * does not converge. */
 int fw_singular_values(double *A, size_t rows, size_t cols, double *sigma, struct fw_err *err);
 
+/* A = U diag(sigma) Vt; U (rows, min), Vt (min, cols), row-major; else the same. */
+int fw_singular_factors(double *A, size_t rows, size_t cols, double *U, double *sigma,
+                        double *Vt, struct fw_err *err);
+
 #endif

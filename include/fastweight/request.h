@@ -73,7 +73,8 @@ struct fw_request {
                                of `from`, or ""; SNAPSHOT_LIST: after this name */
     char new_id[FW_ID_MAX]; /* FORK: "" picks one (so does CREATE with id "") */
     char model[FW_ID_MAX];  /* CREATE */
-    char from[FW_ID_MAX];   /* CREATE from a session (as FORK) or its snapshot `name` */
+    char from[FW_ID_MAX];   /* CREATE from a session (as FORK) or its snapshot `name`;
+                               SNAPSHOT_GET: "", or the base that a patch starts from */
     struct fw_params config;
     const char *labels;   /* CREATE, LABEL: canonical JSON object text, or NULL */
     struct fw_tensors in; /* streams: one tensor "tokens" (n,), U8 for bytes, U16 for events;

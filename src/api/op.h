@@ -88,7 +88,7 @@ void ranking_free(struct ranking *r);
 extern const struct endpoint api_inspect;             /* inspect.c */
 extern const struct endpoint api_tensors, api_tensor; /* tensors.c */
 extern const struct endpoint api_snapshot, api_snapshots, api_snapshot_get, api_snapshot_drop,
-    api_restore, api_export, api_import; /* snapshots.c */
+    api_patch, api_restore, api_export, api_import; /* snapshots.c */
 bool api_facts_now(struct fw_http_call *call);
 void api_list(struct fw_http_call *call);
 int api_import_limit(struct fw_http_call *call, size_t *ret, struct fw_err *err);

@@ -54,6 +54,7 @@ static const struct fw_http_route routes[] = {
     GET(SESSION "/snapshots", THROUGH(api_snapshots)),
     POST(SESSION "/snapshots", .media = JSON, THROUGH(api_snapshot)),
     GET(SESSION "/snapshots/{name}", THROUGH(api_snapshot_get)),
+    GET(SESSION "/snapshots/{name}/patch", THROUGH(api_patch)),
     DEL(SESSION "/snapshots/{name}", THROUGH(api_snapshot_drop)),
     POST(SESSION "/snapshots/{name}/restore", THROUGH(api_restore)),
     GET(SESSION "/export", THROUGH(api_export)),

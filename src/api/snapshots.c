@@ -100,6 +100,21 @@ static int answer_file(struct op *op, struct fw_err *err)
     return op_file(op);
 }
 
+static int ask_patch(struct op *op, struct fw_err *err)
+{
+    const char *base = query_find(op->call, "base");
+
+    if (!base)
+        return fw_fail_param(err, FW_EINVAL, "missing_field", "base",
+                             "base names the snapshot that the patch starts from");
+    return in_id(base, strlen(base), "base", op->r.from, err);
+}
+
+static const char *const patch_query[] = { "base", NULL };
+
+const struct endpoint api_patch = {
+    .verb = FW_SNAPSHOT_GET, .query = patch_query, .ask = ask_patch, .answer = answer_file
+};
 const struct endpoint api_snapshot_get = { .verb = FW_SNAPSHOT_GET, .answer = answer_file };
 const struct endpoint api_export = { .verb = FW_EXPORT, .answer = answer_file };
 

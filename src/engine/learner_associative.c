@@ -229,6 +229,12 @@ static int inspect(const struct fw_learner *l, const void *block, struct fw_repo
     return rc;
 }
 
+static int patch(const struct fw_learner *l, const void *base, const void *block,
+                 struct fw_buf *out, struct fw_err *err)
+{
+    return fw_memory_patch(plan_of(l), base, block, out, err);
+}
+
 static void show(const struct fw_learner *l, const void *block, const struct fw_field *f,
                  void *out)
 {
@@ -255,5 +261,6 @@ const struct fw_learner_kind fw_learner_associative = {
     .score = score,
     .recall = recall,
     .inspect = inspect,
+    .patch = patch,
     .show = show,
 };

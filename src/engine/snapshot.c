@@ -136,16 +136,49 @@ int snapshot_read(struct fw_work *w, const char *name, struct fw_store_snapshot 
     return 0;
 }
 
-void step_snapshot_get(struct fw_work *w, uint64_t deadline)
+/* The patch from snapshot `from` to `name`: both at once in memory, for this step alone. */
+static int write_patch(struct fw_work *w, struct fw_err *err)
+{
+    const struct fw_learner *l = w->s->recipe->learner;
+    size_t bytes = block_bytes(w->s);
+    struct fw_store_snapshot snap;
+    void *base = NULL;
+    int rc;
+
+    if (!l->kind->patch)
+        return fw_fail_param(err, FW_EINVAL, "not_associative", "model",
+                             "patches are of associative models");
+    rc = snapshot_read(w, w->r->from, &snap, err);
+    if (rc != 0)
+        return rc;
+    base = aligned_alloc(64, bytes);
+    if (!base)
+        return out_of_memory(err);
+    memcpy(base, w->copy, bytes);
+    rc = snapshot_read(w, w->r->name, &snap, err);
+    if (rc == 0)
+        rc = l->kind->patch(l, base, w->copy, &w->r->bytes, err);
+    free(base);
+    return rc;
+}
+
+static int write_snapshot(struct fw_work *w, struct fw_err *err)
 {
     struct fw_store_snapshot snap;
+    int rc = snapshot_read(w, w->r->name, &snap, err);
+
+    if (rc != 0)
+        return rc;
+    return export_write(w->s->recipe, w->copy, &snap.hash, snap.tokens_seen, snap.created_ms,
+                        &w->r->bytes, err);
+}
+
+void step_snapshot_get(struct fw_work *w, uint64_t deadline)
+{
     struct fw_err err;
-    int rc = snapshot_read(w, w->r->name, &snap, &err);
+    int rc = w->r->from[0] ? write_patch(w, &err) : write_snapshot(w, &err);
 
     (void)deadline;
-    if (rc == 0)
-        rc = export_write(w->s->recipe, w->copy, &snap.hash, snap.tokens_seen, snap.created_ms,
-                          &w->r->bytes, &err);
     if (rc == 0)
         work_finish(w);
     else if (rc < 0)

@@ -186,8 +186,9 @@ const struct fw_rule fw_rule_comba = { .name = "comba",
     {                                                                                          \
         .name = (name_), .memory = "matrix", .objective = "dot product, erased along a",       \
         .retention = (retention_), .optimiser = "diagonal plus low rank",                      \
-        .horizon = "one pair", .traits = FW_MATRIX | (traits_), .inputs = (inputs_),           \
-        .input_count = (count_), .learn = learn_dplr, .read = fw_core_read_head                \
+        .horizon = "one pair", .traits = FW_MATRIX | FW_UNDIAGONAL | (traits_),                \
+        .inputs = (inputs_), .input_count = (count_), .learn = learn_dplr,                     \
+        .read = fw_core_read_head                                                              \
     }
 
 const struct fw_rule fw_rule_wkv7 = DPLR("wkv7", "decay per row", wkv7_inputs, 3, FW_CHANNELS);

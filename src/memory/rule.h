@@ -19,6 +19,7 @@
 #define FW_DELTA_STEP 8u  /* input `beta`: beta |k|^2 < 2 is checked, e = beta err */
 #define FW_MULTI      16u /* config pairs_per_token */
 #define FW_NO_MAP     32u /* refuses config feature_map */
+#define FW_UNDIAGONAL 64u /* its decay is no diagonal matrix */
 
 struct fw_memory;
 struct fw_config;
@@ -28,10 +29,6 @@ struct fw_usage {
     uint64_t empty_bytes; /* of the block: places that hold nothing yet */
 };
 
-struct fw_change {      /* of one head's memory by an edit: S + x w' */
-    const float *k, *v; /* (rows,) mapped, (d_v,) */
-    double *x, *w;      /* (rows,), (d_v,); zero before, written */
-};
 typedef void fw_edit_function(const struct fw_memory *m, void *block, size_t head,
                               struct fw_change *c);
 

@@ -63,4 +63,9 @@ struct fw_span {                      /* n tokens of one head, as a rule sees th
     size_t o_stride;
 };
 
+struct fw_change {      /* of one head's memory by an edit: S + x w' */
+    const float *k, *v; /* (rows,) mapped, (d_v,) */
+    double *x, *w;      /* (rows,), (d_v,); zero before, written */
+};
+
 #endif

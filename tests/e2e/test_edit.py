@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""edit and forget: one association exactly, in its order, on the disk, with the same bytes."""
+"""edit, forget: one association exactly, in order, on the disk, with the same bytes; patches."""
 import struct
 import sys
 
@@ -106,6 +106,35 @@ class Edit(fw.Case):
         r = self.c.ok("POST", path, file, type="application/vnd.safetensors", hash="true")
         self.near(r["after"], ZERO)
         self.assertEqual(r["hash"], self.c.hash("a"))
+
+    def test_a_patch_leads_from_one_snapshot_to_the_next(self):
+        self.c.create("a", "associative", {"rule": "gated_delta", **SHAPE})
+        pairs, state = s.pairs(23, 5, gated=True), {}
+        for name, part in (("old", pairs[:20]), ("new", pairs[20:])):
+            self.c.post("a", "learn", {k: [p[k] for p in part] for k in part[0]})
+            self.c.post("a", "snapshots", {"name": name})
+            got = self.c.call("GET", "/v1/sessions/a/tensors/S").body
+            state[name] = struct.unpack("<128f", s.st_read(got)[0]["S"][2])
+        r = self.c.call("GET", "/v1/sessions/a/snapshots/new/patch?base=old")
+        self.assertEqual(r.headers["Content-Type"], "application/vnd.safetensors")
+        t, meta = s.st_read(r.body)
+        self.assertEqual(meta, {"format": "fastweight patch", "rule": "gated_delta"})
+        rank, gamma = struct.unpack("<2I", t["rank"][2]), struct.unpack("<2d", t["gamma"][2])
+        self.assertEqual(rank, (3, 3))
+        u, sigma, v = (struct.unpack(f"<{len(t[n][2]) // 4}f", t[n][2]) for n in "UsV")
+        for at, want in enumerate(state["new"]):
+            h, i, j = at // 64, at // 8 % 8, at % 8
+            got = gamma[h] * state["old"][at] + sum(
+                u[(h * 8 + i) * 3 + r] * sigma[h * 3 + r] * v[(h * 8 + j) * 3 + r]
+                for r in range(3))
+            self.assertAlmostEqual(got, want, delta=1e-5)
+        path = "/v1/sessions/a/snapshots/new/patch"
+        self.assertEqual(self.refused(self.c.call("GET", path), 422)["param"], "base")
+        self.refused(self.c.call("GET", path + "?base=none"), 404)
+        self.c.create("b", "bytes", {"state_bytes": s.MIB})
+        self.c.post("b", "snapshots", {"name": "x"})
+        e = self.refused(self.c.call("GET", "/v1/sessions/b/snapshots/x/patch?base=x"), 422)
+        self.assertEqual(e["reason"], "not_associative")
 
     def test_what_makes_no_sense_is_refused_by_name(self):
         self.start()
