@@ -4,7 +4,7 @@ BENCHES = bench/stream bench/store bench/delta bench/rules bench/length bench/li
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
-bench-programs: $(BENCHES) bench/http
+bench-programs: $(BENCHES) bench/http bench/pairs
 
 bench_store_SOURCES = bench/store.c
 bench_store_LDADD = $(STORE_LIBS)
@@ -24,8 +24,11 @@ bench_stream_LDADD = $(STREAM_LIBS)
 
 bench_http_learner_SOURCES = bench/http_learner.c
 bench_http_learner_LDADD = $(STREAM_LIBS)
-EXTRA_DIST += bench/http.sh bench/ablate.sh
-CLEANFILES += bench/http
+EXTRA_DIST += bench/http.sh bench/ablate.sh bench/pairs.sh
+CLEANFILES += bench/http bench/pairs
+bench/pairs: bench/pairs.sh src/fastweightd
+	$(AM_V_GEN)$(MKDIR_P) bench && cp $(srcdir)/bench/pairs.sh $@.tmp && \
+	    chmod +x $@.tmp && mv $@.tmp $@
 bench/http: bench/http.sh src/fastweightd bench/http_learner
 	$(AM_V_GEN)$(MKDIR_P) bench && $(SED) -e 's,@data\@,$(abs_top_srcdir)/data,' $(srcdir)/bench/http.sh > $@.tmp && \
 	    chmod +x $@.tmp && mv $@.tmp $@
