@@ -18,9 +18,9 @@
 #define MATCH_MISSES 8
 #define LEN_MAX      65535u
 
-const char *const context_names[] = { "order1", "order2", "order3", "order4", "word",
-                                      "above",  "shape8", "coarse", "order5", "order8",
-                                      "skip",   "shape",  "field",  "match",  "above_copy" };
+const char *const context_names[] = { "order1", "order2", "order3", "order4",    "word",
+                                      "above",  "shape8", "coarse", "order5",    "skip",
+                                      "shape",  "field",  "match",  "above_copy" };
 
 static int is_letter(uint8_t c)
 {
@@ -230,7 +230,6 @@ static void read_heads(const struct regs *r, const struct history *h, struct cor
     *head++ = mix(19, r->digits & 0xff ? r->shape8 : 0);
     *head++ = mix(20, mix(c4 & 0xf0f0f0f0u, c8 & 0xf0f0));
     *run++ = mix(5, mix(c4, c8 & 0xff));
-    *run++ = mix(7, mix(c4, c8));
     *run++ = mix(10, mix(r->word[0], r->word[2]) + (letter ? 0 : c1));
     *run++ = mix(14, mix(r->shape, r->token));
     *run++ = mix(15, mix(r->field, r->token));

@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct regs) == 8 + 148 * 4, "no hidden padding");
 int context_validate(const struct regs *r, struct fw_err *err);
 
 #define CONTEXT_HEADS   8
-#define CONTEXT_RUNS    5
+#define CONTEXT_RUNS    4
 #define CONTEXT_COPIES  2
 #define CONTEXT_CLASSES 40  /* 8 of the match x 5 of the copy from above */
 #define CONTEXT_KINDS   512 /* of the last three bytes */

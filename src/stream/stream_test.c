@@ -77,7 +77,7 @@ START_TEST(statistics_come_from_the_block)
     ck_assert_double_lt(st.bits_100k, st.bits_all + 0.01);
     ck_assert_double_lt(st.calibration_error, 0.01);
     ck_assert_uint_eq(st.nonfinite, 0);
-    ck_assert_uint_eq(st.heads, 15);
+    ck_assert_uint_eq(st.heads, 14);
     ck_assert_str_eq(st.head_name[0], "order1");
     for (unsigned i = 0; i < st.heads; i++) {
         ck_assert_uint_le(st.used[i], st.rows[i]);
