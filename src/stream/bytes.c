@@ -77,7 +77,7 @@ static int plan_fields(struct fw_stream *s, struct bytes *b, const struct preset
         .eta_final = 0.002F,
         .weight = 0.2F,
         .map_limit = 1023,
-        .age = 16,
+        .age = 64,
     };
     struct fw_layout *l = &s->layout;
 
