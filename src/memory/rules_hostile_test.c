@@ -104,8 +104,7 @@ int main(void)
     fw_num_init();
     fw_num_thread();
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, a_hundred_thousand_hostile_tokens_stay_finite, 0,
-                        rule_count() * (int)SETUPS);
+    add_all(tc, a_hundred_thousand_hostile_tokens_stay_finite);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

@@ -203,6 +203,22 @@ static inline int new_memory(struct fw_memory **ret, const struct setup *s, cons
     return fw_memory_new(ret, &p, &full, err);
 }
 
+/* Is setup i one of its row's? What is not is no test: each test is a process. */
+static inline bool applies(int i)
+{
+    const struct setup *s = &setups[(size_t)i % SETUPS];
+
+    return !s->rule || strcmp(s->rule, rule_at(i)->name) == 0;
+}
+
+/* Adds a test of every row in every setup. */
+static inline void add_all(TCase *tc, const TTest *test)
+{
+    for (int i = 0; i < rule_count() * (int)SETUPS; i++)
+        if (applies(i))
+            tcase_add_loop_test(tc, test, i, i + 1);
+}
+
 /* The plan of row and setup i, or NULL where they make no sense together: then the refusal must
  * name a key of the configuration. The first setup is every rule's. */
 static inline struct fw_memory *open_memory(int i)
