@@ -51,7 +51,7 @@ say "fastweightd runs at $FASTWEIGHTD_URL"
 "$fwctl" ls
 
 say "A novel: bits a byte fall as it reads (pieces of 64 KiB)"
-"$fwctl" learn novel "$here/data/prose.txt"
+"$fwctl" learn novel "$here/data/prose.txt" --progress
 echo "What follows 'Prince Andrew looked at ':"
 "$fwctl" predict novel "Prince Andrew looked at " --top 5
 echo "Eighty sampled bytes:"
@@ -59,7 +59,7 @@ echo "Eighty sampled bytes:"
 
 say "A log: learned without incidents, then read on with ten foreign lines hidden in it"
 head -c 200000 "$here/data/system.log" | sed '$d' >"$work/usual.log"
-"$fwctl" learn machine "$work/usual.log"
+"$fwctl" learn machine "$work/usual.log" --progress
 tail -c 100000 "$here/data/system.log" | sed 1d |
     awk -v foreign="$here/data/foreign.log" '{ print } NR % 60 == 30 && (getline line < foreign) > 0 { print line }' >"$work/incident.log"
 "$fwctl" learn machine "$work/incident.log" --lines 20 | tee "$work/ranking"
@@ -70,7 +70,7 @@ echo "foreign lines among the 20 most surprising: $found of 10"
 [ "$found" = 10 ]
 
 say "Events: ids of a weekly schedule"
-"$fwctl" learn week "$here/data/events.u16"
+"$fwctl" learn week "$here/data/events.u16" --progress
 "$fwctl" predict week --top 3
 
 say "Pairs: write two associations, read them back"

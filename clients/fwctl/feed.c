@@ -1,4 +1,5 @@
-/* feed.c - sending a file to learn or score, with a progress bar on a terminal.
+/* feed.c - sending a file to learn or score, with a progress bar on a terminal
+ * (--progress: also elsewhere).
  *
  * A learn goes in pieces of about 64 KiB that end at a line's end when there is one (the bytes
  * of the state do not depend on where a stream is cut). Those of events have even length, so
@@ -31,7 +32,7 @@ int ctl_feed_options(struct ctl_feed *f, int *argc, char **argv)
 {
     const char *lines = ctl_option(argc, argv, "--lines");
 
-    f->progress = isatty(STDERR_FILENO);
+    f->progress = ctl_flag(argc, argv, "--progress") || isatty(STDERR_FILENO);
     if (ctl_flag(argc, argv, "--json"))
         f->whole = "application/json";
     if (ctl_flag(argc, argv, "--safetensors"))
