@@ -40,13 +40,15 @@ static void check_batch(struct batch *b, const struct intake *in)
 
 static void json_body(const struct intake *in, const uint8_t *data, size_t size)
 {
+    const char *fields[BATCH_NAMES];
     struct batch b = { 0 };
     struct fw_err err;
     json_t *root;
 
     if (in_parse(data, size, false, &root, &err) < 0)
         return;
-    if (in_only(root, batch_fields(in, true), &err) == 0 && batch_json(&b, in, root, &err) == 0)
+    batch_fields(in, true, fields);
+    if (in_only(root, fields, &err) == 0 && batch_json(&b, in, root, &err) == 0)
         check_batch(&b, in);
     batch_done(&b);
     json_decref(root);
@@ -54,12 +56,14 @@ static void json_body(const struct intake *in, const uint8_t *data, size_t size)
 
 static void other_body(const struct intake *in, const uint8_t *data, size_t size, bool file)
 {
+    const char *fields[BATCH_NAMES];
     struct batch b = { 0 };
     struct fw_err err;
     int rc;
 
+    batch_fields(in, true, fields);
     if (file)
-        rc = batch_file(&b, in, batch_fields(in, true), data, size, &err);
+        rc = batch_file(&b, in, fields, data, size, &err);
     else
         rc = batch_raw(&b, in, data, size, &err);
     if (rc == 0)
