@@ -88,7 +88,6 @@ done
 begin -final; edit bytes.c 's/eta_final = .*/eta_final = 0,/'; run "$@"
 begin -linear; edit node.c 's/= linear(p).*/= 0;/'; run "$@"
 begin -cut; edit tables.c 's/if (n <= 2)/if (1)/'; run "$@"
-begin -chance; edit tables.c 's,65535 / gap,65535,'; run "$@"
 begin -maps; edit bytes.c 's/map_limit = .*/map_limit = 0,/'
 edit tables.c 's,65536 / (n + 1.5),65536 / 64.0,'; run "$@"
 begin -ageing; edit bytes.c 's/\.age = .*/.age = 0,/'; run "$@"

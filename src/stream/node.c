@@ -4,7 +4,7 @@
  * nothing; a guess gives the same two with its own sign. d_k = <W_k[row_k], x>, clipped;
  * s = sum_k V_k d_k; p = 1 / (1 + e^-s), clipped to [2^-16, 1 - 2^-16].
  * Update, in node order, from what was read before it: V += eta' (y - p) d,
- * W_k[row_k] += eta (y - p_k) x, map += (y - map) / (n + 1.5), cell = step(cell, y).
+ * W_k[row_k] += eta (y - p_k) x, map += (y - map) / (n + 1.5), cell = next(cell, y).
  * 8 lanes, one multiply and one add each, a fixed sum: the same bits at every level. */
 #include "config.h"
 
@@ -223,19 +223,14 @@ static inline void learn_gates(const struct core *c, void *block, const struct c
 static inline void learn_heads(const struct core *c, void *block, uint8_t *const *bucket,
                                const struct core_node *n, int bit, int y)
 {
-    struct core_counters *count = at_mut(block, c->counters);
     uint32_t *map = at_mut(block, c->head_maps);
     const uint32_t cell = nibble_cell(n->prefix, bit);
-    uint32_t draw;
 
-    count->rng = count->rng * 1664525u + 1013904223u;
-    draw = count->rng >> 16;
     for (uint32_t h = 0; h < c->config.heads; h++) {
         uint8_t *state = bucket[h] + cell;
-        const struct cell_step *step = &c->tables->step[*state][y];
 
         map_learn(c, map + h * 256 + *state, y);
-        *state = draw < step->chance ? step->go : step->stay;
+        *state = c->tables->next[*state][y];
     }
 }
 

@@ -21,10 +21,8 @@ START_TEST(the_states_are_closed_and_fit_a_byte)
     ck_assert_uint_gt(t->states, 100);
     ck_assert_uint_le(t->states, 255);
     for (unsigned s = 0; s < t->states; s++) {
-        for (int y = 0; y < 2; y++) {
-            ck_assert_uint_lt(t->step[s][y].stay, t->states);
-            ck_assert_uint_lt(t->step[s][y].go, t->states);
-        }
+        for (int y = 0; y < 2; y++)
+            ck_assert_uint_lt(t->next[s][y], t->states);
         ck_assert_uint_lt(t->aged[s], t->states);
         ck_assert_uint_le(t->total[t->aged[s]], t->total[s]);
     }
@@ -39,7 +37,7 @@ START_TEST(short_histories_are_exact)
         unsigned s = 0;
 
         for (int i = 2; i >= 0; i--)
-            s = t->step[s][bits >> i & 1].stay;
+            s = t->next[s][bits >> i & 1];
         first[bits] = s;
     }
     for (unsigned i = 0; i < 8; i++) {
@@ -55,17 +53,17 @@ START_TEST(a_contradiction_cuts_a_long_run)
     unsigned s = 0, before;
 
     for (int i = 0; i < 100; i++)
-        s = t->step[s][1].go;
+        s = t->next[s][1];
     before = t->total[s];
     ck_assert_uint_ge(before, 40);
-    s = t->step[s][0].go;
+    s = t->next[s][0];
     ck_assert_uint_lt(t->total[s], 10);
 }
 END_TEST
 
 START_TEST(a_state_starts_from_its_own_counts)
 {
-    unsigned ones = t->step[t->step[0][1].go][1].go;
+    unsigned ones = t->next[t->next[0][1]][1];
 
     ck_assert_uint_eq(t->prior[0] >> 10, 1u << (MAP_P_BITS - 1));
     ck_assert_uint_gt(t->prior[ones] >> 10, 3u << (MAP_P_BITS - 2));
