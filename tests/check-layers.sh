@@ -16,7 +16,7 @@ allow() { case $1 in
   daemon) echo "base num tensor stream memory model patch store engine http api web daemon" ;;
 esac; }
 room_of() { case $1 in
-  err|log|buf|pool|clock|hash|params) echo base ;; level|fmath|kernel|project) echo num ;;
+  err|log|buf|pool|clock|hash|params) echo base ;; level|fmath|activation|kernel|project) echo num ;;
   safetensors|arena) echo tensor ;; models|tokenizer) echo model ;; learner|request|report) echo engine ;; *) echo "$1" ;; esac; }
 
 cd "${top_srcdir:-.}" || exit 99

@@ -4,7 +4,7 @@ src_libnum_a_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
 src_libnum_a_SOURCES = src/num/num.c src/num/half.c src/num/kernel_base.c \
 	src/num/norm.c src/num/norm.h src/num/svd.c src/num/token.h
 fwinclude_HEADERS += include/fastweight/num.h include/fastweight/level.h \
-	include/fastweight/fmath.h include/fastweight/kernel.h
+	include/fastweight/activation.h include/fastweight/fmath.h include/fastweight/kernel.h
 if HAVE_V3
 NUM_V3 = src/libnum_v3.a
 noinst_LIBRARIES += $(NUM_V3)

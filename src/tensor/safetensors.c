@@ -13,6 +13,8 @@
 
 #include "fastweight/safetensors.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,8 +218,17 @@ static int copy_tensors(struct fw_safetensors *st, struct fw_err *err)
     return 0;
 }
 
-int fw_safetensors_read(struct fw_safetensors *ret, const void *file, size_t len,
-                        struct fw_err *err)
+/* Is every tensor aligned to its elements? */
+static bool is_aligned(const struct fw_tensors *ts)
+{
+    for (size_t i = 0; i < ts->count; i++)
+        if ((uintptr_t)ts->item[i].data % fw_dtype_bytes(ts->item[i].dtype) != 0)
+            return false;
+    return true;
+}
+
+static int read_file(struct fw_safetensors *ret, const void *file, size_t len, bool lend,
+                     struct fw_err *err)
 {
     struct fw_safetensors st = { 0 };
     struct body body;
@@ -228,13 +239,25 @@ int fw_safetensors_read(struct fw_safetensors *ret, const void *file, size_t len
         return -1;
     rc = read_tensors(&st, header, &body, err);
     json_decref(header);
-    if (rc == 0)
+    if (rc == 0 && !(lend && is_aligned(&st.tensors)))
         rc = copy_tensors(&st, err);
     if (rc < 0)
         fw_safetensors_done(&st);
     else
         *ret = st;
     return rc;
+}
+
+int fw_safetensors_read(struct fw_safetensors *ret, const void *file, size_t len,
+                        struct fw_err *err)
+{
+    return read_file(ret, file, len, false, err);
+}
+
+int fw_safetensors_lend(struct fw_safetensors *ret, const void *file, size_t len,
+                        struct fw_err *err)
+{
+    return read_file(ret, file, len, true, err);
 }
 
 void fw_safetensors_done(struct fw_safetensors *st)

@@ -66,6 +66,29 @@ START_TEST(tensors_are_read_with_names_shapes_and_bytes)
 }
 END_TEST
 
+START_TEST(tensors_of_a_mapped_file_are_lent_where_they_lie_unless_one_is_not_aligned)
+{
+    static const char fits[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],"
+                               "\"data_offsets\":[0,8]}}       "; /* 64 bytes */
+    struct fw_safetensors st;
+    size_t len = make_file(fits, 8);
+
+    ck_assert_int_eq(sizeof fits - 1, 64);
+    ck_assert_int_eq(fw_safetensors_lend(&st, file, len, &e), 0);
+    ck_assert_ptr_null(st.copy);
+    ck_assert_ptr_eq(st.tensors.item[0].data, file + 8 + 64);
+    fw_safetensors_done(&st);
+    len = make_file(fits, 8);
+    memmove(file + 1, file, len); /* a file that begins at an odd address */
+    ck_assert_int_eq(fw_safetensors_lend(&st, file + 1, len, &e), 0);
+    ck_assert_ptr_nonnull(st.copy);
+    ck_assert_int_eq(memcmp(st.tensors.item[0].data, "\1\2\3\4\5\6\7\10", 8), 0);
+    fw_safetensors_done(&st);
+    ck_assert_int_eq(fw_safetensors_lend(&st, file + 1, len - 1, &e), -1);
+    ck_assert_str_eq(e.reason, "bad_safetensors");
+}
+END_TEST
+
 START_TEST(metadata_is_read_by_key)
 {
     struct fw_safetensors st =
@@ -319,6 +342,8 @@ int main(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, tensors_are_read_with_names_shapes_and_bytes);
+    tcase_add_test(tc,
+                   tensors_of_a_mapped_file_are_lent_where_they_lie_unless_one_is_not_aligned);
     tcase_add_test(tc, metadata_is_read_by_key);
     tcase_add_test(tc, scalars_empty_tensors_and_empty_files_are_allowed);
     tcase_add_test(tc, a_broken_entry_is_refused_with_its_reason);
