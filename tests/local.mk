@@ -31,7 +31,7 @@ tests_vfs_lossy_test_SOURCES = tests/vfs_lossy_test.c tests/vfs_lossy.c
 tests_vfs_lossy_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
 
 # CC=clang ./configure --enable-fuzz --enable-sanitizers=address,undefined
-EXTRA_DIST += tests/fuzz_safetensors.c
+EXTRA_DIST += tests/fuzz.h tests/fuzz_safetensors.c
 if FUZZ
 FUZZ_TARGETS += tests/fuzz_safetensors
 noinst_PROGRAMS += $(FUZZ_TARGETS)
