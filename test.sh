@@ -1,7 +1,8 @@
 #!/bin/sh
 # test.sh [--full] - builds out of tree and runs the tests; on a bare Debian 12 it first installs
 # what is missing, with apt. --full adds: a clang build with equal bytes, AddressSanitizer and
-# UBSan, ThreadSanitizer, valgrind, the fuzz targets, distcheck and the long kill -9 loops.
+# UBSan, ThreadSanitizer, valgrind, the fuzz targets, distcheck, a million hostile tokens for
+# every rule and the long kill -9 loops.
 # Its last line says `N passed, N failed`; it exits non-zero when a test failed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -9,7 +10,7 @@ full=
 case ${1:-} in
     --full) full=1 ;;
     "") ;;
-    *) sed -n '2,5s/^# //p' "$0"; exit 2 ;;
+    *) sed -n '2,6s/^# //p' "$0"; exit 2 ;;
 esac
 . "$here/tools/packages.sh"
 
@@ -124,6 +125,8 @@ valgrind_daemon() { # every endpoint once, with a daemon inside valgrind
     e2e build --daemon "$wrapper" api
 }
 
+million() { (export FW_FULL=1 && unit build memory/rules_hostile_test); }
+
 fuzz() {
     tree build-fuzz CC=clang --enable-fuzz --enable-sanitizers=address,undefined || return 1
     n=0
@@ -145,6 +148,7 @@ mkdir -p "$logs"
 stage build tree build --enable-werror
 stage check check build
 if [ -n "$full" ]; then
+    stage million million
     stage clang clang_tree
     stage equal-bytes e2e build --daemon2 "$here/build-clang/src/fastweightd" same_bytes
     stage asan asan_tree

@@ -14,10 +14,13 @@ clients_fwctl_fwctl_SOURCES = \
 	clients/fwctl/score.c \
 	clients/fwctl/predict.c \
 	clients/fwctl/recall.c \
+	clients/fwctl/edit.c \
+	clients/fwctl/forget.c \
 	clients/fwctl/generate.c \
 	clients/fwctl/inspect.c \
 	clients/fwctl/snapshot.c \
 	clients/fwctl/restore.c \
+	clients/fwctl/patch.c \
 	clients/fwctl/export.c \
 	clients/fwctl/import.c \
 	clients/fwctl/fork.c \

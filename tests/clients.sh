@@ -95,6 +95,19 @@ ctl '37 tokens' score u "$work/text" --adapt
 ctl 'bits' predict u 'red ' --top 3
 printf '{"queries": [[1, 0]]}' >"$work/queries"
 ctl values recall a "$work/queries"
+printf '{"key": [1, 0], "value": [7, 8]}' >"$work/fact"
+printf '{"key": [1, 0]}' >"$work/key"
+ctl disturbed edit a "$work/fact"
+ctl '7.*8' recall a "$work/queries"
+ctl '"two"' snapshot a two
+ctl '' patch a one two "$work/one-two.safetensors"
+grep -q gamma "$work/one-two.safetensors" || { echo "FAILED: fwctl patch: no factors"; bad=1; }
+if "$build/clients/fwctl/fwctl" patch a none two "$work/none" >"$work/out" 2>&1 ||
+    ! grep -q snapshot_not_found "$work/out"; then
+    echo "FAILED: fwctl patch from a snapshot that is not there"; bad=1
+fi
+ctl disturbed forget a "$work/key"
+ctl '0.*0' recall a "$work/queries"
 ctl . generate u 10 --seed 1
 ctl bits_per_token inspect u
 ctl '"keep"' snapshot u keep

@@ -6,16 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "src/api/batch.h"
 #include "src/api/in.h"
 #include "src/http/path.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+enum { BYTES, EVENTS, PAIRS, KINDS }; /* of session */
+enum { PATH, JSON, FILE_BODY, RAW, READERS };
 
-static void require(int truth)
+/* The first byte is KINDS * reader + kind. */
+static const struct seed seeds[] = {
+    SEED("\0/v1/sessions/a%20b/tensors/S.0"),
+    SEED("\3{\"text\":\"a line\\n\"}"),
+    SEED("\3{\"tokens\":[0,255]}"),
+    SEED("\4{\"tokens\":[999,0,1]}"),
+    SEED("\5{\"keys\":[[[1,-2.5],[0,1e-3]]],\"values\":[[[0],[1]]],\"beta\":[[1,0.5]],"
+         "\"log_g\":[[0,-1]]}"),
+    SEED("\5{\"keys\":[[0,1]],\"values\":[[7]],\"queries\":[[1,1]]}"),
+    SEED("\6{\"tokens\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}\0"
+         "abc"),
+    SEED("\7{\"tokens\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}\0"
+         "\1\2\0\0\0\0\0\0"),
+    SEED("\10{\"keys\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
+         "\"values\":{\"dtype\":\"F64\",\"shape\":[1,1],\"data_offsets\":[8,16]}}\0"
+         "0123456701234567"),
+    SEED("\12\1\2\3\3"),
+};
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    if (!truth)
-        abort();
+    return mutate(seeds, sizeof seeds / sizeof seeds[0], data, size, max_size, seed);
 }
 
 static void check_tensor(const struct fw_tensor *t, const struct intake *in)
@@ -54,19 +74,27 @@ static void json_body(const struct intake *in, const uint8_t *data, size_t size)
     json_decref(root);
 }
 
-static void other_body(const struct intake *in, const uint8_t *data, size_t size, bool file)
+static void file_body(const struct intake *in, const uint8_t *data, size_t size)
 {
     const char *fields[BATCH_NAMES];
     struct batch b = { 0 };
     struct fw_err err;
-    int rc;
+    size_t len;
+    uint8_t *file = assemble(data, size, &len);
 
     batch_fields(in, true, fields);
-    if (file)
-        rc = batch_file(&b, in, fields, data, size, &err);
-    else
-        rc = batch_raw(&b, in, data, size, &err);
-    if (rc == 0)
+    if (batch_file(&b, in, fields, file, len, &err) == 0)
+        check_batch(&b, in);
+    batch_done(&b);
+    free(file);
+}
+
+static void raw_body(const struct intake *in, const uint8_t *data, size_t size)
+{
+    struct batch b = { 0 };
+    struct fw_err err;
+
+    if (batch_raw(&b, in, data, size, &err) == 0)
         check_batch(&b, in);
     batch_done(&b);
 }
@@ -92,23 +120,30 @@ static void path(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct intake kinds[] = { { .bytes = true, .vocab = 256 },
-                                           { .vocab = 1000 },
-                                           { .pairs = true } };
+    static const struct intake kinds[KINDS] = { [BYTES] = { .bytes = true, .vocab = 256 },
+                                                [EVENTS] = { .vocab = 1000 },
+                                                [PAIRS] = { .pairs = true } };
     const struct intake *in;
     uint8_t *body;
 
     if (size == 0)
         return 0;
-    in = &kinds[data[0] % 3];
+    in = &kinds[data[0] % KINDS];
     body = malloc(size); /* aligned, as a request's body is */
     memcpy(body, data + 1, size - 1);
-    if (data[0] / 3 % 4 == 0)
+    switch (data[0] / KINDS % READERS) {
+    case PATH:
         path(body, size - 1);
-    else if (data[0] / 3 % 4 == 1)
+        break;
+    case JSON:
         json_body(in, body, size - 1);
-    else
-        other_body(in, body, size - 1, data[0] / 3 % 4 == 2);
+        break;
+    case FILE_BODY:
+        file_body(in, body, size - 1);
+        break;
+    default:
+        raw_body(in, body, size - 1);
+    }
     free(body);
     return 0;
 }

@@ -31,7 +31,7 @@ tests_vfs_lossy_test_SOURCES = tests/vfs_lossy_test.c tests/vfs_lossy.c
 tests_vfs_lossy_test_LDADD = $(STORE_LIBS) $(CHECK_LIBS)
 
 # CC=clang ./configure --enable-fuzz --enable-sanitizers=address,undefined
-EXTRA_DIST += tests/fuzz_safetensors.c
+EXTRA_DIST += tests/fuzz.h tests/fuzz_safetensors.c
 if FUZZ
 FUZZ_TARGETS += tests/fuzz_safetensors
 noinst_PROGRAMS += $(FUZZ_TARGETS)
@@ -44,7 +44,8 @@ E2E_TESTS = tests/e2e/test_api.py tests/e2e/test_bad_disk.py tests/e2e/test_bad_
 	tests/e2e/test_coder.py tests/e2e/test_edit.py tests/e2e/test_golden.py tests/e2e/test_idempotency.py tests/e2e/test_load.py \
 	tests/e2e/test_nothing_lost.py tests/e2e/test_order.py tests/e2e/test_same_bytes.py \
 	tests/e2e/test_use.py
-EXTRA_DIST += tests/README.md $(E2E_TESTS) tests/e2e/fw.py tests/e2e/streams.py tests/e2e/run
+EXTRA_DIST += tests/README.md $(E2E_TESTS) tests/e2e/fw.py tests/e2e/streams.py tests/e2e/xxh3.py \
+	tests/e2e/run
 if HAVE_PYTHON3
 TESTS += $(E2E_TESTS)
 endif
@@ -58,7 +59,8 @@ print-fuzz-targets:
 
 # Numbers that others computed, through the archive a user links.
 check_PROGRAMS += tests/golden_check
-tests_golden_check_SOURCES = tests/golden_check.c tests/golden_rules.c tests/golden_rules.h
+tests_golden_check_SOURCES = tests/golden_check.c tests/golden.h tests/golden_case.c \
+	tests/golden_state.c tests/golden_request.c tests/golden_rules.c tests/golden_rules.h
 tests_golden_check_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_golden_check_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
 dist_check_SCRIPTS += tests/golden.sh
@@ -74,6 +76,6 @@ GOLDEN_AB = 01a_linear_attn 01b_linear_attn_norm 01c_linear_attn_elu_norm 01d_li
 	23_poly 24_dpfp
 GOLDEN_ABC = 04_delta_rule 04b_delta_rule_unnorm 05_gated_delta_rule
 GOLDEN = $(GOLDEN_AB:%=%_a) $(GOLDEN_AB:%=%_b) $(GOLDEN_ABC:%=%_a) $(GOLDEN_ABC:%=%_b) \
-	$(GOLDEN_ABC:%=%_c)
+	$(GOLDEN_ABC:%=%_c) 06b_delta_product_one_token
 EXTRA_DIST += tests/golden/README.md $(GOLDEN:%=tests/golden/%.json) \
 	$(GOLDEN:%=tests/golden/%.safetensors)

@@ -129,6 +129,27 @@ int ctl_snapshot_path(char *out, size_t size, const char *id, const char *name,
     return rc;
 }
 
+int ctl_post_file(struct ctl *c, const char *id, const char *verb, const char *file)
+{
+    struct ctl_body body = { "application/json", NULL, 0, NULL };
+    struct fw_buf bytes;
+    char path[512];
+    int status = 1;
+
+    if (ctl_path(path, sizeof path, id, "/%s", verb))
+        return 2;
+    if (ctl_read_file(file, &bytes) == 0) {
+        body.data = bytes.data;
+        body.len = bytes.len;
+        if (ctl_call(c, "POST", path, &body) == 0 && ctl_write_reply(c, "-") == 0) {
+            putchar('\n');
+            status = 0;
+        }
+    }
+    fw_buf_done(&bytes);
+    return status;
+}
+
 void ctl_print(const json_t *value)
 {
     json_dumpf(value, stdout, JSON_INDENT(2));

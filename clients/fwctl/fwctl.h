@@ -36,6 +36,8 @@ int ctl_path(char *out, size_t size, const char *id, const char *fmt, ...) FW_PR
 /* The same + "/snapshots/NAME" + tail, the name percent-encoded. Both print what is wrong. */
 int ctl_snapshot_path(char *out, size_t size, const char *id, const char *name,
                       const char *tail);
+/* POSTs a JSON file ("-": stdin) to "/v1/sessions/ID/VERB", prints the reply; exit status. */
+int ctl_post_file(struct ctl *c, const char *id, const char *verb, const char *file);
 void ctl_print(const json_t *value); /* indented, with a newline */
 
 /* A whole file ("-": stdin) into b; prints the error. */
@@ -68,11 +70,14 @@ struct ctl_verb {
       "surprise of a file; nothing is learned")                                                \
     X(predict, "predict ID [PREFIX] [--top N]", "what comes next")                             \
     X(recall, "recall ID FILE|-", "values for the queries in a JSON file")                     \
+    X(edit, "edit ID FILE|-", "the key in a JSON file recalls its value from now on")          \
+    X(forget, "forget ID FILE|-", "the key in a JSON file recalls zero from now on")           \
     X(generate, "generate ID N [--temperature T] [--seed S] [--prefix TEXT] [--learn]",        \
       "sample N tokens")                                                                       \
     X(inspect, "inspect ID", "health of a session")                                            \
     X(snapshot, "snapshot ID [NAME] [--rm]", "keep a named copy; without NAME: list")          \
     X(restore, "restore ID NAME", "go back to a snapshot")                                     \
+    X(patch, "patch ID BASE NAME FILE|-", "what was learned from snapshot BASE to NAME")       \
     X(export, "export ID FILE|- [--snapshot NAME]", "whole state as safetensors")              \
     X(import, "import ID FILE|-", "replace the state from an export")                          \
     X(fork, "fork ID [NEW]", "copy to a new session")                                          \

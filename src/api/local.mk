@@ -24,11 +24,14 @@ src_api_out_test_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 src_api_out_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
 src_api_status_test_LDADD = $(API_LIBS) $(CHECK_LIBS)
 
-EXTRA_DIST += tests/fuzz_api.c
+EXTRA_DIST += tests/fuzz_api.c tests/fuzz_config.c
 if FUZZ
-FUZZ_TARGETS += tests/fuzz_api
+FUZZ_TARGETS += tests/fuzz_api tests/fuzz_config
 tests_fuzz_api_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -I$(top_srcdir) \
 	-I$(top_srcdir)/src/api -I$(top_srcdir)/src/http
 tests_fuzz_api_LDADD = $(API_LIBS) src/libhttp.a $(ENGINE_LIBS) $(MHD_LIBS)
 tests_fuzz_api_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+tests_fuzz_config_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -I$(top_srcdir)
+tests_fuzz_config_LDADD = $(API_LIBS) $(ENGINE_LIBS)
+tests_fuzz_config_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 endif

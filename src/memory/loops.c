@@ -18,12 +18,12 @@ INLINE void apply_panel(const float *A, size_t rows, size_t cols, const float *x
 {
     f8 sum[WIDE];
 
-    for (int c = 0; c < w; c++)
+    ABREAST (c, w)
         sum[c] = all(0);
     for (size_t i = 0; i < rows; i++, A += cols)
-        for (int c = 0; c < w; c++)
+        ABREAST (c, w)
             sum[c] = fma8(all(x[i]), load(A + 8 * c), sum[c]);
-    for (int c = 0; c < w; c++)
+    ABREAST (c, w)
         store(y + 8 * c, sum[c]);
 }
 
@@ -50,12 +50,12 @@ INLINE void dots(const float *x, size_t stride, const float *y, size_t n, float 
     f8 lane[WIDE];
     size_t i = 0;
 
-    for (int c = 0; c < r; c++)
+    ABREAST (c, r)
         lane[c] = all(0);
     for (; i + 8 <= n; i += 8)
-        for (int c = 0; c < r; c++)
+        ABREAST (c, r)
             lane[c] = fma8(load(x + (size_t)c * stride + i), load(y + i), lane[c]);
-    for (int c = 0; c < r; c++) {
+    ABREAST (c, r) {
         float sum = 0, part[8];
 
         store(part, lane[c]);
@@ -139,7 +139,7 @@ INLINE void sweep_panel(struct fw_head *h, const float *decay, const float *r, f
 {
     f8 sum[WIDE], e[WIDE];
 
-    for (int c = 0; c < w; c++) {
+    ABREAST (c, w) {
         sum[c] = all(0);
         e[c] = fold ? load(h->e + j + 8 * c) : all(0);
     }
@@ -147,7 +147,7 @@ INLINE void sweep_panel(struct fw_head *h, const float *decay, const float *r, f
         float *S = h->S + i * h->d_v + j;
         f8 d = all(decay ? decay[i] : 1), k = all(fold ? h->k[i] : 0);
 
-        for (int c = 0; c < w; c++) {
+        ABREAST (c, w) {
             f8 s = load(S + 8 * c);
 
             s = mul8(d, fold ? fma8(k, e[c], s) : s);
@@ -155,7 +155,7 @@ INLINE void sweep_panel(struct fw_head *h, const float *decay, const float *r, f
             sum[c] = fma8(all(r[i]), s, sum[c]);
         }
     }
-    for (int c = 0; c < w; c++)
+    ABREAST (c, w)
         store(p + j + 8 * c, sum[c]);
 }
 

@@ -34,12 +34,12 @@ INLINE void apply_block(const float *A, size_t rows, size_t cols, const double *
 {
     d4 sum[WIDE];
 
-    for (int c = 0; c < w; c++)
+    ABREAST (c, w)
         sum[c] = load4(y + 4 * c);
     for (size_t i = 0; i < rows; i++, A += cols)
-        for (int c = 0; c < w; c++)
+        ABREAST (c, w)
             sum[c] = fma4(all4(x[i]), widen4(A + 4 * c), sum[c]);
-    for (int c = 0; c < w; c++)
+    ABREAST (c, w)
         store4(y + 4 * c, sum[c]);
 }
 

@@ -28,18 +28,18 @@ INLINE void look_block(const struct fw_panel *S, size_t j, const float *const *k
     const float *row = S->A + S->at + j;
     f8 sum[2][WIDE], x[WIDE];
 
-    for (int p = 0; p < pairs; p++)
-        for (int c = 0; c < w; c++)
+    ABREAST (p, pairs)
+        ABREAST (c, w)
             sum[p][c] = all(0);
     for (size_t r = 0; r < S->rows; r++, row += S->width) {
-        for (int c = 0; c < w; c++)
+        ABREAST (c, w)
             x[c] = load(row + 8 * c);
-        for (int p = 0; p < pairs; p++)
-            for (int c = 0; c < w; c++)
+        ABREAST (p, pairs)
+            ABREAST (c, w)
                 sum[p][c] = fma8(all(k[p][r]), x[c], sum[p][c]);
     }
-    for (int p = 0; p < pairs; p++)
-        for (int c = 0; c < w; c++)
+    ABREAST (p, pairs)
+        ABREAST (c, w)
             store(e + p * FW_PANEL + 8 * c, sum[p][c]);
 }
 
@@ -98,16 +98,16 @@ INLINE void write_block(const struct fw_panel *A, const struct writing *x, size_
     float *at = A->A + r * A->width + A->at + j;
     f8 sum[2][WIDE];
 
-    for (int p = 0; p < rows; p++)
-        for (int c = 0; c < w; c++)
+    ABREAST (p, rows)
+        ABREAST (c, w)
             sum[p][c] = mul8(all(x->decay), load(at + (size_t)p * A->width + 8 * c));
     for (size_t i = 0; i < x->n; i++)
-        for (int p = 0; p < rows; p++)
-            for (int c = 0; c < w; c++)
+        ABREAST (p, rows)
+            ABREAST (c, w)
                 sum[p][c] = fma8(all(x->k[i][r + (size_t)p]),
                                  load(x->e + i * FW_PANEL + j + 8 * c), sum[p][c]);
-    for (int p = 0; p < rows; p++)
-        for (int c = 0; c < w; c++)
+    ABREAST (p, rows)
+        ABREAST (c, w)
             store(at + (size_t)p * A->width + 8 * c, clamp8(sum[p][c], x->limit));
 }
 
