@@ -56,6 +56,10 @@ enum verdict golden_start(struct golden_test *t); /* the block from the case's f
  * difference goes to t->error. */
 enum verdict golden_compare(struct golden_test *t, const float *out);
 
+/* ---- golden_models.c: whole models and single layers, after golden_load */
+bool golden_is_model(const struct golden_test *t);
+enum verdict golden_run_model(struct golden_test *t);
+
 /* ---- golden_request.c */
 void golden_print_request(const struct golden_test *t, const struct fw_tensors *body);
 

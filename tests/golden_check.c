@@ -1,4 +1,4 @@
-/* golden_check - compares the rules with numbers that other people's code computed.
+/* golden_check - compares rules and models with numbers that other people's code computed.
  *
  *     golden_check DIR
  *     golden_check --requests DIR     the same as requests to a daemon
@@ -48,6 +48,8 @@ static enum verdict run(struct golden_test *t, const char *dir, bool requests)
     struct fw_tensors body = { 0, item };
     enum verdict v = golden_load(t, dir);
 
+    if (v == OK && golden_is_model(t))
+        return requests ? OK : golden_run_model(t);
     if (v == OK)
         v = golden_find_rule(t);
     if (v == OK)

@@ -60,8 +60,8 @@ print-fuzz-targets:
 # Numbers that others computed, through the archive a user links.
 check_PROGRAMS += tests/golden_check
 tests_golden_check_SOURCES = tests/golden_check.c tests/golden.h tests/golden_case.c \
-	tests/golden_state.c tests/golden_request.c tests/golden_rules.c tests/golden_rules.h
-tests_golden_check_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+	tests/golden_models.c tests/golden_state.c tests/golden_request.c tests/golden_rules.c tests/golden_rules.h
+tests_golden_check_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/model $(JANSSON_CFLAGS)
 tests_golden_check_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
 dist_check_SCRIPTS += tests/golden.sh
 # Cases of which the shapes a and b are here, one family a line.
@@ -73,9 +73,11 @@ GOLDEN_AB = 01a_linear_attn 01b_linear_attn_norm 01c_linear_attn_elu_norm 01d_li
 	11c_ttt_mlp_official 11d_ttt_linear_noln 11e_ttt_mlp_noln 12a_titans_linear_seq \
 	12b_titans_linear_chunk 12c_titans_mlp_seq 12d_titans_mlp_ln_chunk 13a_softmax_attn \
 	13b_sliding_window_attn 13c_gqa_attn 14_log_linear_attn 19_omega 20_momentum 21_omega_momentum_muon 22_huber \
-	23_poly 24_dpfp
+	23_poly 24_dpfp \
+	16a_gated_deltanet_layer_hf 16b_fla_deltanet_layer 16c_fla_gated_deltanet_layer
+GOLDEN_A = 15_rwkv7_model 17a_gpt2_mingpt 17b_gpt2_nanogpt
 GOLDEN_ABC = 04_delta_rule 04b_delta_rule_unnorm 05_gated_delta_rule
-GOLDEN = $(GOLDEN_AB:%=%_a) $(GOLDEN_AB:%=%_b) $(GOLDEN_ABC:%=%_a) $(GOLDEN_ABC:%=%_b) \
+GOLDEN = $(GOLDEN_A:%=%_a) $(GOLDEN_AB:%=%_a) $(GOLDEN_AB:%=%_b) $(GOLDEN_ABC:%=%_a) $(GOLDEN_ABC:%=%_b) \
 	$(GOLDEN_ABC:%=%_c) 06b_delta_product_one_token
 EXTRA_DIST += tests/golden/README.md $(GOLDEN:%=tests/golden/%.json) \
 	$(GOLDEN:%=tests/golden/%.safetensors)

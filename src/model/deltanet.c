@@ -288,8 +288,8 @@ static float *make_log_g(const struct fw_checkpoint *ck, const struct layer *l, 
     return g;
 }
 
-static void run_attention(const struct fw_model *m, void *block, size_t layer, const float *h,
-                          struct fw_chunk *c)
+void fw_deltanet_attention(const struct fw_model *m, void *block, size_t layer, const float *h,
+                           struct fw_chunk *c)
 {
     const struct fw_checkpoint *ck = m->c;
     const struct layer *l = (const struct layer *)ck->layers + layer;
@@ -321,7 +321,7 @@ static void run_layer(const struct fw_model *m, void *block, size_t layer, struc
     float *h = fw_chunk_take(c, c->n, d), *gate, *up;
 
     fw_rms_norm_rows(&l->attn_norm, ck->set.eps, c->x, c->n, d, h);
-    run_attention(m, block, layer, h, c);
+    fw_deltanet_attention(m, block, layer, h, c);
     fw_rms_norm_rows(&l->mlp_norm, ck->set.eps, c->x, c->n, d, h);
     gate = fw_chunk_take(c, c->n, ff);
     up = fw_chunk_take(c, c->n, ff);

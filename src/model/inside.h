@@ -93,6 +93,10 @@ struct fw_arch {
 extern const struct fw_arch fw_arch_rwkv7, fw_arch_gated_deltanet, fw_arch_delta_net,
     fw_arch_gpt2;
 
+/* The contextual layer of deltanet.c alone: x += attn(h), h (n, d_model) normed rows. */
+void fw_deltanet_attention(const struct fw_model *m, void *block, size_t layer, const float *h,
+                           struct fw_chunk *c);
+
 /* ---- a plan */
 
 struct fw_model {

@@ -6,7 +6,7 @@
 
 #include "safetensors_roundtrip.h"
 
-static unsigned char file[3 << 20];
+static _Alignas(64) unsigned char file[3 << 20];
 static struct fw_err e;
 
 /* A file of this header and `body` bytes 1, 2, 3, ...; returns its length. */
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(tensors_of_a_mapped_file_are_lent_where_they_lie_unless_one_is_not_aligned)
 {
     static const char fits[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],"
-                               "\"data_offsets\":[0,8]}}       "; /* 64 bytes */
+                               "\"data_offsets\":[0,8]}}          "; /* 64 bytes */
     struct fw_safetensors st;
     size_t len = make_file(fits, 8);
 
