@@ -3,7 +3,7 @@ LIBFASTWEIGHT += src/libmodel.a
 src_libmodel_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 src_libmodel_a_SOURCES = src/model/blocks.c src/model/checkpoint.c src/model/deltanet.c \
 	src/model/forward.c src/model/gpt2.c src/model/inside.h src/model/inspect.c \
-	src/model/model.c src/model/parts.c src/model/parts.h src/model/project_plain.c src/model/rwkv7.c \
+	src/model/model.c src/model/parts.c src/model/parts.h src/model/rwkv7.c \
 	src/model/scratch.c src/model/settings.c src/model/settings.h src/model/shards.c \
 	src/model/shards.h src/model/weights.c src/model/weights.h
 if HAVE_V3
@@ -16,3 +16,8 @@ src_libmodel_v3_a_SOURCES = src/model/parts.c
 endif
 fwinclude_HEADERS += include/fastweight/model.h
 MODEL_LIBS = src/libmodel.a $(MODEL_V3) $(MEMORY_LIBS)
+
+noinst_HEADERS += src/model/models_testing.h
+UNIT_TESTS += src/model/model_test src/model/real_test
+src_model_model_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
+src_model_real_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
