@@ -3,7 +3,7 @@ LIBFASTWEIGHT += src/libmodel.a
 src_libmodel_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 src_libmodel_a_SOURCES = src/model/blocks.c src/model/checkpoint.c src/model/deltanet.c \
 	src/model/forward.c src/model/gpt2.c src/model/inside.h src/model/inspect.c \
-	src/model/model.c src/model/parts.c src/model/parts.h src/model/project_plain.c src/model/rwkv7.c \
+	src/model/model.c src/model/parts.c src/model/parts.h src/model/rwkv7.c \
 	src/model/scratch.c src/model/settings.c src/model/settings.h src/model/shards.c \
 	src/model/shards.h src/model/weights.c src/model/weights.h
 if HAVE_V3

@@ -5,7 +5,7 @@
  * lanes then meet as a tree. Nothing here depends on how many rows or outputs there are. */
 #include "config.h"
 
-#include "fastweight/project.h"
+#include "project.h"
 
 #include <stdint.h>
 
@@ -34,10 +34,22 @@ static float sum(const struct fw_matrix *W, size_t o, const float *x)
     return lane[0];
 }
 
-void fw_project(const struct fw_matrix *W, const float *x, size_t x_stride, size_t rows,
-                float *y, size_t y_stride)
+void fw_project_base(const struct fw_matrix *W, const float *x, size_t x_stride, size_t rows,
+                     float *y, size_t y_stride)
 {
     for (size_t r = 0; r < rows; r++)
         for (size_t o = 0; o < W->out; o++)
             y[r * y_stride + o] = sum(W, o, x + r * x_stride);
+}
+
+void fw_project(const struct fw_matrix *W, const float *x, size_t x_stride, size_t rows,
+                float *y, size_t y_stride)
+{
+#ifdef HAVE_V3
+    if (fw_num_level() == FW_LEVEL_X86_64_V3) {
+        fw_project_v3(W, x, x_stride, rows, y, y_stride);
+        return;
+    }
+#endif
+    fw_project_base(W, x, x_stride, rows, y, y_stride);
 }
