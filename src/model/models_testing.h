@@ -151,50 +151,51 @@ static inline struct testing *testing_deltanet(bool gated)
     return t;
 }
 
+static const struct {
+    const char *ours, *fla;
+    uint32_t ndim;
+    uint64_t rows, cols;
+    float middle;
+    int turned; /* official is stored (cols, rows) */
+} testing_rwkv7_layer[] = {
+    { "ln1.weight", "attn_norm.weight", 1, 16, 0, 1, 0 },
+    { "ln1.bias", "attn_norm.bias", 1, 16, 0, 0, 0 },
+    { "ln2.weight", "ffn_norm.weight", 1, 16, 0, 1, 0 },
+    { "ln2.bias", "ffn_norm.bias", 1, 16, 0, 0, 0 },
+    { "att.x_r", "attn.x_r", 1, 16, 0, 0.5f, 0 },
+    { "att.x_w", "attn.x_w", 1, 16, 0, 0.5f, 0 },
+    { "att.x_k", "attn.x_k", 1, 16, 0, 0.5f, 0 },
+    { "att.x_v", "attn.x_v", 1, 16, 0, 0.5f, 0 },
+    { "att.x_a", "attn.x_a", 1, 16, 0, 0.5f, 0 },
+    { "att.x_g", "attn.x_g", 1, 16, 0, 0.5f, 0 },
+    { "att.w0", "attn.w_lora.lora.2.bias", 1, 16, 0, -1, 0 },
+    { "att.w1", "attn.w_lora.lora.0.weight", 2, 4, 16, 0, 1 },
+    { "att.w2", "attn.w_lora.lora.2.weight", 2, 16, 4, 0, 1 },
+    { "att.a0", "attn.a_lora.lora.2.bias", 1, 16, 0, 0, 0 },
+    { "att.a1", "attn.a_lora.lora.0.weight", 2, 4, 16, 0, 1 },
+    { "att.a2", "attn.a_lora.lora.2.weight", 2, 16, 4, 0, 1 },
+    { "att.g1", "attn.g_lora.lora.0.weight", 2, 4, 16, 0, 1 },
+    { "att.g2", "attn.g_lora.lora.2.weight", 2, 16, 4, 0, 1 },
+    { "att.k_k", "attn.k_k", 1, 16, 0, 0.7f, 0 },
+    { "att.k_a", "attn.k_a", 1, 16, 0, 1, 0 },
+    { "att.r_k", "attn.r_k", 2, 2, 8, 0, 0 },
+    { "att.receptance.weight", "attn.r_proj.weight", 2, 16, 16, 0, 0 },
+    { "att.key.weight", "attn.k_proj.weight", 2, 16, 16, 0, 0 },
+    { "att.value.weight", "attn.v_proj.weight", 2, 16, 16, 0, 0 },
+    { "att.output.weight", "attn.o_proj.weight", 2, 16, 16, 0, 0 },
+    { "att.ln_x.weight", "attn.g_norm.weight", 1, 16, 0, 1, 0 },
+    { "att.ln_x.bias", "attn.g_norm.bias", 1, 16, 0, 0, 0 },
+    { "ffn.x_k", "ffn.x_k", 1, 16, 0, 0.5f, 0 },
+    { "ffn.key.weight", "ffn.key.weight", 2, 24, 16, 0, 0 },
+    { "ffn.value.weight", "ffn.value.weight", 2, 16, 24, 0, 0 },
+    { "att.v0", "attn.v_lora.lora.2.bias", 1, 16, 0, 0, 0 }, /* these three: not layer 0 */
+    { "att.v1", "attn.v_lora.lora.0.weight", 2, 4, 16, 0, 1 },
+    { "att.v2", "attn.v_lora.lora.2.weight", 2, 16, 4, 0, 1 },
+};
+
 /* vocab 19, d_model 16, 2 layers, 2 heads of 8, d_ff 24, ranks 4; official names or fla's */
 static inline struct testing *testing_rwkv7(bool official)
 {
-    static const struct {
-        const char *ours, *fla;
-        uint32_t ndim;
-        uint64_t rows, cols;
-        float middle;
-        int turned; /* official is stored (cols, rows) */
-    } of_layer[] = {
-        { "ln1.weight", "attn_norm.weight", 1, 16, 0, 1, 0 },
-        { "ln1.bias", "attn_norm.bias", 1, 16, 0, 0, 0 },
-        { "ln2.weight", "ffn_norm.weight", 1, 16, 0, 1, 0 },
-        { "ln2.bias", "ffn_norm.bias", 1, 16, 0, 0, 0 },
-        { "att.x_r", "attn.x_r", 1, 16, 0, 0.5f, 0 },
-        { "att.x_w", "attn.x_w", 1, 16, 0, 0.5f, 0 },
-        { "att.x_k", "attn.x_k", 1, 16, 0, 0.5f, 0 },
-        { "att.x_v", "attn.x_v", 1, 16, 0, 0.5f, 0 },
-        { "att.x_a", "attn.x_a", 1, 16, 0, 0.5f, 0 },
-        { "att.x_g", "attn.x_g", 1, 16, 0, 0.5f, 0 },
-        { "att.w0", "attn.w_lora.lora.2.bias", 1, 16, 0, -1, 0 },
-        { "att.w1", "attn.w_lora.lora.0.weight", 2, 4, 16, 0, 1 },
-        { "att.w2", "attn.w_lora.lora.2.weight", 2, 16, 4, 0, 1 },
-        { "att.a0", "attn.a_lora.lora.2.bias", 1, 16, 0, 0, 0 },
-        { "att.a1", "attn.a_lora.lora.0.weight", 2, 4, 16, 0, 1 },
-        { "att.a2", "attn.a_lora.lora.2.weight", 2, 16, 4, 0, 1 },
-        { "att.g1", "attn.g_lora.lora.0.weight", 2, 4, 16, 0, 1 },
-        { "att.g2", "attn.g_lora.lora.2.weight", 2, 16, 4, 0, 1 },
-        { "att.k_k", "attn.k_k", 1, 16, 0, 0.7f, 0 },
-        { "att.k_a", "attn.k_a", 1, 16, 0, 1, 0 },
-        { "att.r_k", "attn.r_k", 2, 2, 8, 0, 0 },
-        { "att.receptance.weight", "attn.r_proj.weight", 2, 16, 16, 0, 0 },
-        { "att.key.weight", "attn.k_proj.weight", 2, 16, 16, 0, 0 },
-        { "att.value.weight", "attn.v_proj.weight", 2, 16, 16, 0, 0 },
-        { "att.output.weight", "attn.o_proj.weight", 2, 16, 16, 0, 0 },
-        { "att.ln_x.weight", "attn.g_norm.weight", 1, 16, 0, 1, 0 },
-        { "att.ln_x.bias", "attn.g_norm.bias", 1, 16, 0, 0, 0 },
-        { "ffn.x_k", "ffn.x_k", 1, 16, 0, 0.5f, 0 },
-        { "ffn.key.weight", "ffn.key.weight", 2, 24, 16, 0, 0 },
-        { "ffn.value.weight", "ffn.value.weight", 2, 16, 24, 0, 0 },
-        { "att.v0", "attn.v_lora.lora.2.bias", 1, 16, 0, 0, 0 }, /* these three: not layer 0 */
-        { "att.v1", "attn.v_lora.lora.0.weight", 2, 4, 16, 0, 1 },
-        { "att.v2", "attn.v_lora.lora.2.weight", 2, 16, 4, 0, 1 },
-    };
     struct testing *t = testing_new(
         official ? "{\"architecture\": \"rwkv7\", \"n_layer\": 2}"
                  : "{\"architectures\": [\"RWKV7ForCausalLM\"], \"num_hidden_layers\": 2, "
@@ -206,16 +207,19 @@ static inline struct testing *testing_rwkv7(bool official)
     testing_add(t, official ? "ln_out.bias" : "model.norm.bias", 1, 16, 0, 0);
     testing_add(t, official ? "head.weight" : "lm_head.weight", 2, 19, 16, 0);
     for (int i = 0; i < 2; i++)
-        for (size_t j = 0; j < sizeof of_layer / sizeof of_layer[0] - (i ? 0 : 3); j++) {
-            struct fw_tensor *w = testing_add(
-                t,
-                official ? ADD("blocks.%d.%s", i, of_layer[j].ours)
-                         : ADD("model.layers.%d.%s", i, of_layer[j].fla),
-                of_layer[j].ndim, of_layer[j].rows, of_layer[j].cols, of_layer[j].middle);
-            uint64_t rows = of_layer[j].rows, cols = of_layer[j].cols;
+        for (size_t j = 0;
+             j < sizeof testing_rwkv7_layer / sizeof testing_rwkv7_layer[0] - (i ? 0 : 3);
+             j++) {
+            struct fw_tensor *w =
+                testing_add(t,
+                            official ? ADD("blocks.%d.%s", i, testing_rwkv7_layer[j].ours)
+                                     : ADD("model.layers.%d.%s", i, testing_rwkv7_layer[j].fla),
+                            testing_rwkv7_layer[j].ndim, testing_rwkv7_layer[j].rows,
+                            testing_rwkv7_layer[j].cols, testing_rwkv7_layer[j].middle);
+            uint64_t rows = testing_rwkv7_layer[j].rows, cols = testing_rwkv7_layer[j].cols;
             float *x = t->data[t->tensors.count - 1], turned[16 * 16];
 
-            if (!official || !of_layer[j].turned || w->dtype != FW_F32)
+            if (!official || !testing_rwkv7_layer[j].turned || w->dtype != FW_F32)
                 continue;
             for (uint64_t r = 0; r < rows; r++)
                 for (uint64_t c = 0; c < cols; c++)
