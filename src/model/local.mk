@@ -18,6 +18,9 @@ fwinclude_HEADERS += include/fastweight/model.h
 MODEL_LIBS = src/libmodel.a $(MODEL_V3) $(MEMORY_LIBS)
 
 noinst_HEADERS += src/model/models_testing.h
-UNIT_TESTS += src/model/model_test src/model/real_test
+UNIT_TESTS += src/model/checkpoint_test src/model/model_test src/model/parts_test \
+	src/model/real_test
+src_model_checkpoint_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
+src_model_parts_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
 src_model_model_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
 src_model_real_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)

@@ -235,7 +235,7 @@ static inline struct testing *testing_rwkv7(bool official)
 static inline struct testing *testing_gpt2(bool conv1d)
 {
     struct testing *t = testing_new("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_head\": 2, "
-                                    "\"n_embd\": 16, \"n_positions\": 12}");
+                                    "\"n_embd\": 16, \"n_positions\": 12, \"vocab_size\": 19}");
     const char *p = conv1d ? "" : "transformer.";
     static const struct {
         const char *name;

@@ -167,7 +167,9 @@ static int read_heads(struct fw_checkpoint *c, struct fw_err *err)
         &c->weights, is_official(c) ? "blocks.0.att.r_k" : "model.layers.0.attn.r_k");
     size_t d = c->embed.in, head_dim = c->set.head_dim, heads = c->set.heads;
 
-    if (head_dim == 0 && heads == 0 && r_k && r_k->ndim == 2 && r_k->shape[1] <= d)
+    if (head_dim == 0 && heads == 0 && !r_k)
+        return BAD(err, "the first att.r_k is missing, and config.json does not say head_dim");
+    if (head_dim == 0 && heads == 0 && r_k->ndim == 2 && r_k->shape[1] <= d)
         head_dim = (size_t)r_k->shape[1];
     if (head_dim == 0 && heads)
         head_dim = d / heads;

@@ -28,10 +28,11 @@ src_num_libfmath_v3_a_SOURCES = src/num/fmath_copy.c src/num/fmath_copy.h
 FMATH_COPIES += src/num/libfmath_v3.a
 endif
 
-UNIT_TESTS += src/num/num_test src/num/half_test src/num/fmath_test src/num/kernel_test \
+UNIT_TESTS += src/num/num_test src/num/half_test src/num/activation_test src/num/fmath_test src/num/kernel_test \
 	src/num/norm_test src/num/project_test src/num/svd_test
 src_num_num_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
 src_num_half_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
+src_num_activation_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
 src_num_fmath_test_LDADD = $(FMATH_COPIES) $(NUM_LIBS) $(CHECK_LIBS)
 src_num_kernel_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
 src_num_norm_test_LDADD = $(NUM_LIBS) $(CHECK_LIBS)
