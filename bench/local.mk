@@ -1,6 +1,6 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
 BENCHES = bench/stream bench/store bench/delta bench/rules bench/length bench/lifetime bench/memory \
-	bench/http_learner
+	bench/http_learner bench/model
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -32,6 +32,12 @@ bench/pairs: bench/pairs.sh src/fastweightd
 bench/http: bench/http.sh src/fastweightd bench/http_learner
 	$(AM_V_GEN)$(MKDIR_P) bench && $(SED) -e 's,@data\@,$(abs_top_srcdir)/data,' $(srcdir)/bench/http.sh > $@.tmp && \
 	    chmod +x $@.tmp && mv $@.tmp $@
+
+bench_model_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_TORCH='"$(abs_top_srcdir)/bench/model_torch.py"' \
+	-DMODEL_TEXT='"$(abs_top_srcdir)/data/prose.txt"'
+bench_model_SOURCES = bench/model.c
+bench_model_LDADD = $(MODEL_LIBS)
+EXTRA_DIST += bench/model_torch.py
 
 bench_rules_SOURCES = bench/rules.c bench/pair_stream.c bench/pair_stream.h
 bench_rules_LDADD = $(MEMORY_LIBS)

@@ -73,7 +73,8 @@ static inline float fw_expf(float x)
     y *= fw_unbitsf((uint32_t)(half + 127) << 23);
     y *= fw_unbitsf((uint32_t)(e - half + 127) << 23);
     y = x > top ? __builtin_inff() : y;
-    y = x < low || y < 0x1p-126f ? 0 : y;
+    y = x < low ? 0 : y; /* two steps: compilers vectorise them */
+    y = y < 0x1p-126f ? 0 : y;
     return x != x ? x : y;
 }
 
@@ -99,7 +100,8 @@ static inline double fw_exp(double x)
     y *= fw_unbits((uint64_t)(half + 1023) << 52);
     y *= fw_unbits((uint64_t)(e - half + 1023) << 52);
     y = x > top ? __builtin_inf() : y;
-    y = x < low || y < 0x1p-1022 ? 0 : y;
+    y = x < low ? 0 : y;
+    y = y < 0x1p-1022 ? 0 : y;
     return x != x ? x : y;
 }
 

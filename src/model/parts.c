@@ -4,9 +4,12 @@
 
 #include "parts.h"
 
+#include <string.h>
+
 #include "fastweight/activation.h"
 
 #define LANES 8
+#define STEP  16 /* a loop of so many has no rest: compilers vectorise it at -O2 already */
 
 static inline double add_lanes(const double *lane)
 {
@@ -88,14 +91,26 @@ static void mix(const float *x, const float *last, const float *mu, size_t n, fl
 static void conv(const float *x, const float *w, const float *b, size_t size, size_t rows,
                  size_t n, float *y)
 {
-    for (size_t t = 0; t < rows; t++) {
-        float *out = y + t * n;
+    size_t whole = n - n % LANES;
 
-        for (size_t c = 0; c < n; c++)
-            out[c] = b ? b[c] : 0;
-        for (size_t m = 0; m < size; m++)
-            for (size_t c = 0; c < n; c++)
-                out[c] = __builtin_fmaf(w[m * n + c], x[(t + m) * n + c], out[c]);
+    for (size_t t = 0; t < rows; t++, x += n, y += n) {
+        for (size_t c = 0; c < whole; c += LANES) {
+            float out[LANES];
+
+            for (size_t l = 0; l < LANES; l++)
+                out[l] = b ? b[c + l] : 0;
+            for (size_t m = 0; m < size; m++)
+                for (size_t l = 0; l < LANES; l++)
+                    out[l] = __builtin_fmaf(w[m * n + c + l], x[m * n + c + l], out[l]);
+            memcpy(y + c, out, sizeof out);
+        }
+        for (size_t c = whole; c < n; c++) {
+            float out = b ? b[c] : 0;
+
+            for (size_t m = 0; m < size; m++)
+                out = __builtin_fmaf(w[m * n + c], x[m * n + c], out);
+            y[c] = out;
+        }
     }
 }
 
@@ -120,7 +135,12 @@ static void add_product(float *x, const float *y, const float *z, size_t n)
 #define MAP(name, function)                                                                    \
     static void name(float *x, size_t n)                                                       \
     {                                                                                          \
-        for (size_t i = 0; i < n; i++)                                                         \
+        size_t i = 0;                                                                          \
+                                                                                               \
+        for (; i + STEP <= n; i += STEP)                                                       \
+            for (size_t l = 0; l < STEP; l++)                                                  \
+                x[i + l] = function(x[i + l]);                                                 \
+        for (; i < n; i++)                                                                     \
             x[i] = function(x[i]);                                                             \
     }
 
@@ -140,14 +160,23 @@ static void relu_squared(float *x, size_t n)
     }
 }
 
+static inline float bounded(float x, float limit)
+{
+    float y = x > limit ? limit : x;
+
+    y = y < -limit ? -limit : y;
+    return y == y ? y : 0;
+}
+
 static void bound(float *x, size_t n, float limit)
 {
-    for (size_t i = 0; i < n; i++) {
-        float y = x[i] > limit ? limit : x[i];
+    size_t i = 0;
 
-        y = y < -limit ? -limit : y;
-        x[i] = y == y ? y : 0;
-    }
+    for (; i + STEP <= n; i += STEP)
+        for (size_t l = 0; l < STEP; l++)
+            x[i + l] = bounded(x[i + l], limit);
+    for (; i < n; i++)
+        x[i] = bounded(x[i], limit);
 }
 
 static double dot(const float *x, const float *y, size_t n)
