@@ -24,3 +24,10 @@ src_model_checkpoint_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
 src_model_parts_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
 src_model_model_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
 src_model_real_test_LDADD = $(MODEL_LIBS) $(CHECK_LIBS)
+
+EXTRA_DIST += tests/fuzz_model.c
+if FUZZ
+FUZZ_TARGETS += tests/fuzz_model
+tests_fuzz_model_LDADD = $(MODEL_LIBS)
+tests_fuzz_model_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+endif
