@@ -50,6 +50,7 @@ struct fw_facts { /* of one session, as GET tells them */
     int64_t uid;
     struct fw_params config;
     struct fw_hash config_hash;
+    struct fw_about about;
     uint64_t state_bytes, version, durable_version, tokens_seen;
     int64_t created_ms;
     char labels[FW_LABELS_MAX]; /* a JSON object's text */
@@ -77,7 +78,8 @@ struct fw_request {
                                SNAPSHOT_GET: "", or the base that a patch starts from */
     struct fw_params config;
     const char *labels;   /* CREATE, LABEL: canonical JSON object text, or NULL */
-    struct fw_tensors in; /* streams: one tensor "tokens" (n,), U8 for bytes, U16 for events;
+    struct fw_tensors in; /* streams: one tensor "tokens" (n,), U8 for bytes, U16 for events,
+                             U32 for checkpoints;
                              PREDICT, GENERATE: the prefix, may be empty; associative: pairs;
                              EDIT: as fw_memory_check_edit says */
     struct fw_tensors probes; /* EDIT: "queries" whose change is measured, or none */

@@ -4,8 +4,6 @@
 
 #include "op.h"
 
-#include <stdlib.h>
-
 #include "in.h"
 
 enum { TOKENS_MAX = 65536 };
@@ -37,21 +35,6 @@ static int ask_generate(struct op *op, struct fw_err *err)
     return 0;
 }
 
-static int out_sampled_text(struct out *o, const struct fw_request *r, struct fw_err *err)
-{
-    unsigned char *bytes = malloc(r->count ? r->count : 1);
-    size_t i;
-
-    if (!bytes)
-        return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a reply");
-    for (i = 0; i < r->count; i++)
-        bytes[i] = (unsigned char)r->ids[i];
-    out_text(o, "text", bytes, r->count);
-    out_base64(o, "bytes_base64", bytes, r->count);
-    free(bytes);
-    return 0;
-}
-
 static int answer_generate(struct op *op, struct fw_err *err)
 {
     const struct fw_request *r = &op->r;
@@ -66,7 +49,7 @@ static int answer_generate(struct op *op, struct fw_err *err)
         out_u64(&o, "tokens_seen", r->facts.tokens_seen);
     }
     out_tokens(&o, r);
-    if (op->intake.bytes && out_sampled_text(&o, r, err) < 0)
+    if (out_token_text(&o, &op->intake, r->ids, r->count, err) < 0)
         return -1;
     out_key(&o, "surprise");
     out_open(&o, '{');

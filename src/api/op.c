@@ -162,7 +162,7 @@ int op_facts(struct op *op, struct fw_err *err)
 {
     if (fw_engine_facts(op->api->engine, op->r.id, &op->facts, err) < 0)
         return -1;
-    op->intake = intake_of(&op->facts);
+    op->intake = intake_of(op->api->engine, &op->facts);
     return 0;
 }
 

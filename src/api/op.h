@@ -63,6 +63,9 @@ void reply_json(struct fw_http_call *call, struct fw_buf *json, int rc, struct f
 
 /* values.c: arrays and scalars of a reply */
 void out_tokens(struct out *o, const struct fw_request *r); /* r.ids */
+/* "text" and "bytes_base64" of n tokens, where text is one form of them. */
+int out_token_text(struct out *o, const struct intake *in, const uint32_t *ids, size_t n,
+                   struct fw_err *err);
 void out_values(struct out *o, const struct fw_request *r); /* "values" */
 struct fw_tensor values_tensor(const struct fw_request *r);
 void meta_u64(struct fw_meta *m, const char *key, uint64_t v);
@@ -72,6 +75,7 @@ void meta_hash(struct fw_meta *m, const char *key, struct fw_hash h);
 void out_report(struct out *o, const struct fw_report *r); /* inspect.c */
 
 /* facts.c */
+void out_about(struct out *o, const struct fw_about *a); /* of the open object */
 void out_facts(struct out *o, const struct fw_facts *f);
 void out_facts_fields(struct out *o, const struct fw_facts *f); /* of the open object */
 int answer_facts(struct op *op, struct fw_err *err);

@@ -1,9 +1,10 @@
 /* generate.c - tokens sampled from the state; the seed is the request's and decides everything.
  *
- * Without learn: one frozen view, each sampled token is fed to it. With learn: a throw-away
- * copy of the block learns the prefix and each sampled token; nothing of it stays. Then the
- * request, which held its place as a barrier, becomes an ordinary learn of the sampled tokens
- * (learn.c), and its surprise is that learn's. */
+ * Without learn: one frozen view, each sampled token is fed to it. With learn, and where all of
+ * the block is registers: a throw-away copy of the block learns the prefix and each sampled
+ * token; nothing of it stays. Then a request with learn, which held its place as a barrier,
+ * becomes an ordinary learn of the sampled tokens (learn.c), and its surprise is that learn's.
+ */
 #include "config.h"
 
 #include "steps.h"
@@ -18,6 +19,11 @@ enum { FEED, SAMPLE, LEARN };
 static const struct fw_learner *learner_of(const struct fw_work *w)
 {
     return w->s->recipe->learner;
+}
+
+static bool on_copy(const struct fw_work *w)
+{
+    return w->r->learn || learner_of(w)->kind->all_registers;
 }
 
 /* The place that the i-th sampled token has, as the learner reads tokens. */
@@ -59,7 +65,7 @@ static int feed(struct fw_work *w, uint64_t deadline, struct fw_err *err)
 {
     int rc;
 
-    if (!w->r->learn)
+    if (!on_copy(w))
         return prefix_feed(w, deadline, err);
     rc = copy_take(w, err);
     if (rc != 0)
@@ -77,11 +83,11 @@ static int sample_one(struct fw_work *w, struct fw_err *err)
     size_t i = r->count;
     double bits;
 
-    if (r->learn && l->kind->view_new(&w->view, l, w->copy, err) < 0)
+    if (on_copy(w) && l->kind->view_new(&w->view, l, w->copy, err) < 0)
         return -1;
     r->ids[i] = l->kind->sample(w->view, r->temperature, &w->rng);
     put_token(w, i, r->ids[i]);
-    if (r->learn) {
+    if (on_copy(w)) {
         l->kind->view_free(w->view);
         w->view = NULL;
         l->kind->learn(l, w->copy, &w->own, i, 1, &bits, NULL);

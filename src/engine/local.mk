@@ -2,7 +2,7 @@ noinst_LIBRARIES += src/libengine.a
 src_libengine_a_SOURCES = src/engine/body.c src/engine/checkpoint.c src/engine/create.c \
 	src/engine/directory.c src/engine/engine.c src/engine/exchange.c src/engine/fork.c \
 	src/engine/generate.c src/engine/journal.c src/engine/keys.c src/engine/learn.c \
-	src/engine/learner_associative.c src/engine/learner_stream.c src/engine/load.c \
+	src/engine/learner_associative.c src/engine/learner_stream.c src/engine/learner_transformer.c src/engine/load.c \
 	src/engine/pass.c src/engine/read.c src/engine/recipe.c src/engine/replace.c \
 	src/engine/report.c src/engine/request.c src/engine/room.c src/engine/run.c \
 	src/engine/snapshot.c src/engine/submit.c src/engine/engine_int.h src/engine/parts.h \
@@ -10,7 +10,7 @@ src_libengine_a_SOURCES = src/engine/body.c src/engine/checkpoint.c src/engine/c
 	include/fastweight/engine.h include/fastweight/learner.h include/fastweight/report.h \
 	include/fastweight/request.h
 
-ENGINE_LIBS = src/libengine.a $(STORE_LIBS) $(STREAM_LIBS) $(MEMORY_LIBS) $(TENSOR_LIBS)
+ENGINE_LIBS = src/libengine.a $(STORE_LIBS) $(STREAM_LIBS) $(MODEL_LIBS) $(TENSOR_LIBS)
 
 UNIT_TESTS += src/engine/report_test
 src_engine_report_test_LDADD = src/libengine.a $(BASE_LIBS) $(CHECK_LIBS)
