@@ -17,7 +17,7 @@ allow() { case $1 in
 esac; }
 room_of() { case $1 in
   err|log|buf|pool|clock|hash|params|utf8) echo base ;; level|fmath|activation|kernel|project) echo num ;;
-  safetensors|arena) echo tensor ;; models|tokenizer) echo model ;; learner|request|report) echo engine ;; *) echo "$1" ;; esac; }
+  safetensors|arena) echo tensor ;; models|tokenizer) echo model ;; learner|request|report|sampling) echo engine ;; *) echo "$1" ;; esac; }
 
 cd "${top_srcdir:-.}" || exit 99
 bad=0

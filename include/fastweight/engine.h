@@ -82,7 +82,8 @@ size_t fw_engine_inputs(const char **ret, size_t max);
 struct fw_engine_stats { /* gauges, and counters since start */
     uint64_t sessions, resident, resident_bytes, resident_limit_bytes, queued;
     uint64_t requests[FW_CHECKPOINT + 1], failed[FW_CHECKPOINT + 1]; /* by verb */
-    uint64_t tokens_learned, tokens_scored, learn_ns, evictions, loads, replayed_tokens;
+    uint64_t tokens_learned, tokens_scored, tokens_generated, learn_ns;
+    uint64_t evictions, loads, replayed_tokens;
     uint64_t load_ns; /* reading, hashing and validating blocks, without replay */
     uint64_t checkpoints, checkpoint_failures, async_bytes;
     struct fw_store_stats store;

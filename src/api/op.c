@@ -52,6 +52,7 @@ static void op_free(struct op *op)
     json_decref(op->root);
     batch_done(&op->batch);
     free(op->labels);
+    free(op->sampling);
     ranking_free(op->ranking);
     fw_buf_done(&op->out);
     free(op);

@@ -15,6 +15,7 @@ enum { OP_REPLY_MAX = 1 << 30 };
 
 struct op;
 struct ranking;
+struct sampling_options;
 
 struct endpoint { /* the `arg` of a route whose handler is op_run */
     enum fw_verb verb;
@@ -34,10 +35,11 @@ struct op {
     struct intake intake;
     json_t *root;
     struct batch batch;
-    char *labels;            /* owned JSON text */
-    bool wants_file;         /* the reply as safetensors */
-    struct ranking *ranking; /* recall, or NULL; owned */
-    struct fw_buf out;       /* the reply's body */
+    char *labels;                      /* owned JSON text */
+    struct sampling_options *sampling; /* generate, or NULL; owned */
+    bool wants_file;                   /* the reply as safetensors */
+    struct ranking *ranking;           /* recall, or NULL; owned */
+    struct fw_buf out;                 /* the reply's body */
     struct fw_http_reply reply;
     char etag[64], location[32 + FW_ID_MAX];
 };
@@ -63,9 +65,10 @@ void reply_json(struct fw_http_call *call, struct fw_buf *json, int rc, struct f
 
 /* values.c: arrays and scalars of a reply */
 void out_tokens(struct out *o, const struct fw_request *r); /* r.ids */
-/* "text" and "bytes_base64" of n tokens, where text is one form of them. */
+/* "text" and "bytes_base64" of n tokens and the tail (or NULL), where text is one form of them.
+ */
 int out_token_text(struct out *o, const struct intake *in, const uint32_t *ids, size_t n,
-                   struct fw_err *err);
+                   const struct fw_buf *tail, struct fw_err *err);
 void out_values(struct out *o, const struct fw_request *r); /* "values" */
 struct fw_tensor values_tensor(const struct fw_request *r);
 void meta_u64(struct fw_meta *m, const char *key, uint64_t v);

@@ -55,7 +55,7 @@ static void out_choice(struct out *o, const struct op *op, uint32_t token, doubl
 {
     out_open(o, '{');
     out_u64(o, "token", token);
-    if (out_token_text(o, &op->intake, &token, 1, o->err) < 0)
+    if (out_token_text(o, &op->intake, &token, 1, NULL, o->err) < 0)
         o->rc = -1;
     out_double(o, "logprob", logp);
     out_close(o, '}');

@@ -17,7 +17,7 @@ void out_tokens(struct out *o, const struct fw_request *r)
 }
 
 int out_token_text(struct out *o, const struct intake *in, const uint32_t *ids, size_t n,
-                   struct fw_err *err)
+                   const struct fw_buf *tail, struct fw_err *err)
 {
     struct fw_buf text;
     int rc = 0;
@@ -27,6 +27,8 @@ int out_token_text(struct out *o, const struct intake *in, const uint32_t *ids, 
     fw_buf_init(&text, OP_REPLY_MAX);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = intake_text(in, ids[i], &text, err);
+    if (rc == 0 && tail && tail->len > 0)
+        rc = fw_buf_append(&text, tail->data, tail->len, err);
     if (rc == 0) {
         out_text(o, "text", text.data, text.len);
         out_base64(o, "bytes_base64", text.data, text.len);
