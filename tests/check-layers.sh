@@ -16,8 +16,8 @@ allow() { case $1 in
   daemon) echo "base num tensor stream memory model patch store engine http api web daemon" ;;
 esac; }
 room_of() { case $1 in
-  err|log|buf|pool|clock|hash|params) echo base ;; level|fmath|activation|kernel|project) echo num ;;
-  safetensors|arena) echo tensor ;; models|tokenizer) echo model ;; learner|request|report) echo engine ;; *) echo "$1" ;; esac; }
+  err|log|buf|pool|clock|hash|params|utf8) echo base ;; level|fmath|activation|kernel|project) echo num ;;
+  safetensors|arena) echo tensor ;; models|tokenizer) echo model ;; learner|request|report|sampling) echo engine ;; *) echo "$1" ;; esac; }
 
 cd "${top_srcdir:-.}" || exit 99
 bad=0
@@ -29,7 +29,7 @@ for f in src/*/*.c src/*/*.h include/fastweight/*.h; do
     *) own=$(room_of "$(basename "$f" .h)") ;;
   esac
   ok=" $(allow "$own") "
-  for h in $(sed -n 's,^#include "fastweight/\([a-z]*\)\.h".*,\1,p' "$f"); do
+  for h in $(sed -n 's,^#include "fastweight/\([a-z0-9]*\)\.h".*,\1,p' "$f"); do
     case $ok in *" $(room_of "$h") "*) ;; *) echo "$f: $own may not open fastweight/$h.h"; bad=1 ;; esac
   done
   for l in $(sed -n 's,^#include <\(cblas\|jansson\|sqlite3\|microhttpd\)\.h>.*,\1,p' "$f"); do

@@ -120,9 +120,11 @@ static void path(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct intake kinds[KINDS] = { [BYTES] = { .bytes = true, .vocab = 256 },
-                                                [EVENTS] = { .vocab = 1000 },
-                                                [PAIRS] = { .pairs = true } };
+    static const struct intake kinds[KINDS] = {
+        [BYTES] = { .bytes = true, .text = true, .raw = true, .token_bytes = 1, .vocab = 256 },
+        [EVENTS] = { .raw = true, .token_bytes = 2, .vocab = 1000 },
+        [PAIRS] = { .pairs = true }
+    };
     const struct intake *in;
     uint8_t *body;
 

@@ -22,16 +22,18 @@
 #include "fastweight/request.h"
 
 struct fw_engine;
+struct fw_models;
 
 struct fw_engine_config {
     const char *data_dir;
-    size_t max_resident_bytes; /* of state blocks; 1 GiB by default */
-    size_t max_sessions;       /* 100,000 */
-    size_t max_queue;          /* requests waiting per session, 64 */
-    size_t max_async_bytes;    /* unwritten async rows in all, 64 MiB */
-    size_t journal_bytes;      /* per session before a checkpoint, 256 KiB */
-    const struct fw_log *log;  /* borrowed, may be NULL */
-    struct fw_pool *pool;      /* borrowed; its threads have called fw_num_thread() */
+    size_t max_resident_bytes;      /* of state blocks; 1 GiB by default */
+    size_t max_sessions;            /* 100,000 */
+    size_t max_queue;               /* requests waiting per session, 64 */
+    size_t max_async_bytes;         /* unwritten async rows in all, 64 MiB */
+    size_t journal_bytes;           /* per session before a checkpoint, 256 KiB */
+    const struct fw_models *models; /* borrowed, may be NULL: no checkpoints */
+    const struct fw_log *log;       /* borrowed, may be NULL */
+    struct fw_pool *pool;           /* borrowed; its threads have called fw_num_thread() */
 };
 
 int fw_engine_open(struct fw_engine **ret, const struct fw_engine_config *c,
@@ -58,12 +60,20 @@ size_t fw_engine_list(struct fw_engine *e, const char *prefix, const char *after
 
 struct fw_model_facts { /* a recipe */
     char id[FW_ID_MAX], kind[16];
-    uint32_t vocab;          /* 0 for associative */
+    struct fw_about about;
     uint64_t state_bytes;    /* with the default config */
     struct fw_params config; /* the defaults */
+    struct fw_err err;       /* with a code: a checkpoint that is not served, and why */
 };
-/* All recipes; returns how many (at most max). */
+/* Fills in at most max of the recipes, the built-in ones first; returns how many there are. */
 size_t fw_engine_models(const struct fw_engine *e, struct fw_model_facts *ret, size_t max);
+
+/* A model's tokenizer: appends uint32_t ids; lends the bytes of an id. FW_EINVAL
+ * "no_tokenizer", or "text_not_in_vocabulary" with the place. */
+int fw_engine_encode(const struct fw_engine *e, const char *model, const void *text, size_t len,
+                     struct fw_buf *ids, struct fw_err *err);
+const unsigned char *fw_engine_token(const struct fw_engine *e, const char *model, uint32_t id,
+                                     size_t *ret_len);
 
 /* The names of all tensors that some associative rule takes in a learn; lent for ever. Returns
  * how many (at most max). */
@@ -72,7 +82,8 @@ size_t fw_engine_inputs(const char **ret, size_t max);
 struct fw_engine_stats { /* gauges, and counters since start */
     uint64_t sessions, resident, resident_bytes, resident_limit_bytes, queued;
     uint64_t requests[FW_CHECKPOINT + 1], failed[FW_CHECKPOINT + 1]; /* by verb */
-    uint64_t tokens_learned, tokens_scored, learn_ns, evictions, loads, replayed_tokens;
+    uint64_t tokens_learned, tokens_scored, tokens_generated, learn_ns;
+    uint64_t evictions, loads, replayed_tokens;
     uint64_t load_ns; /* reading, hashing and validating blocks, without replay */
     uint64_t checkpoints, checkpoint_failures, async_bytes;
     struct fw_store_stats store;

@@ -1,5 +1,5 @@
-/* fastweight/learner.h - the one interface of a learner kind: stream, associative, later
- * others.
+/* fastweight/learner.h - the one interface of a learner kind: stream, associative,
+ * transformer.
  *
  * An opened learner is a recipe's plan: immutable, shared by every session of the same model
  * and configuration, used from any thread. A block is used by one thread at a time, which has
@@ -8,10 +8,12 @@
 #ifndef FW_LEARNER_H
 #define FW_LEARNER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "fastweight/buf.h"
+#include "fastweight/models.h"
 #include "fastweight/params.h"
 #include "fastweight/report.h"
 #include "fastweight/tensor.h"
@@ -23,6 +25,7 @@ struct fw_learner { /* what each kind's own struct begins with */
     size_t token_bytes;             /* of an element of "tokens": 1, 2 or 4; 0: takes pairs */
     size_t width;                   /* surprise values a token: 1, or heads (residuals) */
     size_t values[2];               /* what a query reads: (heads, d_v); 0, 0: no recall */
+    const struct fw_about *about;   /* lent; transformers, else NULL */
 };
 
 struct fw_view { /* a frozen reading of a block; what each kind's own view begins with */
@@ -39,11 +42,14 @@ enum fw_use {
 
 struct fw_learner_kind {
     const char *name;
-    const char *const *models; /* ids that open() takes, NULL-terminated */
+    const char *const *models; /* ids that open() takes, NULL-terminated; NULL: checkpoints' */
+    /* All of the block is registers: what reads on learns on a copy of it. `score` is NULL. */
+    bool all_registers;
 
-    /* *resolved: the full configuration. FW_EINVAL naming config.KEY. */
-    int (*open)(struct fw_learner **ret, const char *model, const struct fw_params *config,
-                struct fw_params *resolved, struct fw_err *err);
+    /* *resolved: the full configuration. FW_EINVAL naming config.KEY. The catalogue is borrowed
+     * until close; it may be NULL. */
+    int (*open)(struct fw_learner **ret, const struct fw_models *models, const char *model,
+                const struct fw_params *config, struct fw_params *resolved, struct fw_err *err);
     void (*close)(struct fw_learner *l);
 
     void (*init)(const struct fw_learner *l, void *block); /* block: zeroed */
@@ -90,6 +96,7 @@ struct fw_learner_kind {
                  void *out);
 };
 
-extern const struct fw_learner_kind fw_learner_stream, fw_learner_associative;
+extern const struct fw_learner_kind fw_learner_stream, fw_learner_associative,
+    fw_learner_transformer;
 
 #endif

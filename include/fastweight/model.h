@@ -23,6 +23,7 @@ void fw_checkpoint_close(struct fw_checkpoint *c); /* after the last plan; NULL 
 struct fw_model_shape {    /* what config.json says, checked against the tensors */
     char architecture[32]; /* "rwkv7", "gated_deltanet", "delta_net", "gpt2" */
     char tokenizer[32];    /* "bytes", "chars", "rwkv_world", "bpe" or "" (ids only) */
+    char memory[32];       /* the contextual layer's own rule */
     uint32_t vocab, d_model, layers, heads, d_k, d_v, d_ff, max_context; /* 0: no limit */
     uint64_t parameters, weight_bytes;
 };
@@ -50,6 +51,11 @@ void fw_model_learn(const struct fw_model *m, void *block, const uint32_t *token
  * in double. Before the first token every p is 1 / vocab and every logit 0. */
 void fw_model_logits(const struct fw_model *m, const void *block, float *logits);
 void fw_model_predict(const struct fw_model *m, const void *block, double *logp);
+
+/* One field as people shall see it, into out (field->bytes): blocks.N.S with its pending pair
+ * folded in, all else as the block has it. */
+void fw_model_show(const struct fw_model *m, const void *block, const struct fw_field *f,
+                   void *out);
 
 struct fw_model_layer_stats { /* `inspect`, per block and head */
     double norm, effective_rank, update_norm;

@@ -1,13 +1,27 @@
-/* fastweight/report.h - a flat list of named facts that the api turns into JSON objects.
+/* fastweight/report.h - what a learner tells of itself: facts of its model, and a flat list of
+ * named facts of a state that the api turns into JSON objects.
  *
  * A path's dots become nested objects: "bits_per_token.last_1k". Used for inspect. One thread.
  */
 #ifndef FW_REPORT_H
 #define FW_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "fastweight/err.h"
+
+struct fw_about { /* a transformer's checkpoint; other kinds: vocab and token_bytes alone */
+    char architecture[32], tokenizer[32]; /* tokenizer "": ids only */
+    char memory[32];                      /* the rule of its layers */
+    bool off_distribution;                /* not the rule that it was trained with */
+    uint32_t vocab;                       /* 0: predicts no tokens */
+    uint32_t token_bytes;                 /* of an element of "tokens": 1, 2, 4; 0: pairs */
+    uint32_t d_model, layers, heads, d_k, d_v;
+    uint64_t max_context; /* 0: none */
+    uint64_t parameters, weight_bytes;
+};
 
 enum fw_report_type { FW_REPORT_NUMBER, FW_REPORT_INTEGER, FW_REPORT_STRING };
 

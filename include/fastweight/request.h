@@ -13,6 +13,7 @@
 #include "fastweight/hash.h"
 #include "fastweight/params.h"
 #include "fastweight/report.h"
+#include "fastweight/sampling.h"
 #include "fastweight/store.h"
 #include "fastweight/tensor.h"
 
@@ -50,6 +51,7 @@ struct fw_facts { /* of one session, as GET tells them */
     int64_t uid;
     struct fw_params config;
     struct fw_hash config_hash;
+    struct fw_about about;
     uint64_t state_bytes, version, durable_version, tokens_seen;
     int64_t created_ms;
     char labels[FW_LABELS_MAX]; /* a JSON object's text */
@@ -77,15 +79,19 @@ struct fw_request {
                                SNAPSHOT_GET: "", or the base that a patch starts from */
     struct fw_params config;
     const char *labels;   /* CREATE, LABEL: canonical JSON object text, or NULL */
-    struct fw_tensors in; /* streams: one tensor "tokens" (n,), U8 for bytes, U16 for events;
+    struct fw_tensors in; /* streams: one tensor "tokens" (n,), U8 for bytes, U16 for events,
+                             U32 for checkpoints;
                              PREDICT, GENERATE: the prefix, may be empty; associative: pairs;
                              EDIT: as fw_memory_check_edit says */
     struct fw_tensors probes; /* EDIT: "queries" whose change is measured, or none */
     enum fw_detail detail;
     bool async, want_hash, adapt, full, learn;
-    size_t top, max_tokens; /* top: of PREDICT; SNAPSHOT_LIST: at most so many, 0 = all */
-    float temperature;
-    uint64_t seed;
+    size_t top, max_tokens;      /* top: of PREDICT; SNAPSHOT_LIST: at most so many, 0 = all */
+    struct fw_sampling sampling; /* GENERATE */
+    bool learn_prefix;           /* GENERATE with learn: the prefix and what came after it */
+    /* GENERATE, or NULL: the first `ready` of ids and logp are there and will not change. On
+     * the worker that samples; must not block. Not called any more once done is. */
+    void (*progress)(struct fw_request *r, size_t ready);
     const void *file; /* IMPORT */
     size_t file_len;
     char key[FW_KEY_MAX]; /* Idempotency-Key or "" */
@@ -109,12 +115,14 @@ struct fw_request {
     uint32_t *ids;                 /* PREDICT top, GENERATE */
     double *logp;                  /* PREDICT: of ids, or with full (vocab,) */
     size_t count;                  /* of ids and logp */
+    enum fw_finish finish;         /* GENERATE */
     double change_norm, disturbed; /* EDIT: fastweight/memory.h */
     float *values; /* RECALL, LEARN with queries: (tokens, heads, d_v); EDIT: (2, heads, d_v),
                       read at the key before and after */
     size_t values_count;
     uint64_t values_shape[3];
-    struct fw_buf bytes; /* EXPORT, SNAPSHOT_GET, TENSOR: a safetensors file */
+    struct fw_buf bytes; /* EXPORT, SNAPSHOT_GET, TENSOR: a safetensors file; GENERATE: what the
+                            text has between its last token and the stop string */
     struct fw_report report;
     struct fw_store_snapshot *snapshot; /* SNAPSHOT (1), SNAPSHOT_LIST; `count` of them */
     struct fw_field *field;             /* TENSOR with name "": the block's; `count` of them */

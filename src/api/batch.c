@@ -6,23 +6,42 @@
 
 #include "batch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "in.h"
 
-enum { FLOAT_DIMS = 4 };
+enum { FLOAT_DIMS = 4, IDS_MAX = 1 << 30 };
 
-struct intake intake_of(const struct fw_facts *f)
+struct intake intake_of(const struct fw_engine *engine, const struct fw_facts *f)
 {
-    const struct fw_param *vocab = fw_params_find(&f->config, "vocab");
+    const struct fw_about *a = &f->about;
+    bool bytes = a->token_bytes == 1;
     struct intake in = { .pairs = strcmp(f->kind, "associative") == 0,
-                         .bytes = strcmp(f->model, "bytes") == 0,
-                         .vocab = 256 };
+                         .bytes = bytes,
+                         .text = bytes || a->tokenizer[0],
+                         .raw = a->token_bytes < 4 || strcmp(a->tokenizer, "bytes") == 0,
+                         .token_bytes = a->token_bytes,
+                         .vocab = a->vocab,
+                         .engine = engine };
 
-    if (!in.bytes)
-        in.vocab = vocab && vocab->type == FW_PARAM_NUMBER ? (uint32_t)vocab->number : 65536;
+    memcpy(in.model, f->model, sizeof in.model);
     return in;
+}
+
+int intake_text(const struct intake *in, uint32_t token, struct fw_buf *out, struct fw_err *err)
+{
+    const unsigned char *text;
+    unsigned char byte = (unsigned char)token;
+    size_t len;
+
+    if (!in->text)
+        return 0;
+    if (in->bytes)
+        return fw_buf_append(out, &byte, 1, err);
+    text = fw_engine_token(in->engine, in->model, token, &len);
+    return fw_buf_append(out, text, len, err);
 }
 
 void batch_done(struct batch *b)
@@ -98,10 +117,41 @@ static int put_token(const struct intake *in, void *out, size_t i, int64_t id,
         return fw_fail_param(err, FW_EINVAL, "token_out_of_range", param,
                              "%s[%zu] is %lld; tokens here lie in [0, %u)", param, i,
                              (long long)id, (unsigned)in->vocab);
-    if (in->bytes)
+    if (in->token_bytes == 1)
         ((uint8_t *)out)[i] = (uint8_t)id;
-    else
+    else if (in->token_bytes == 2)
         ((uint16_t *)out)[i] = (uint16_t)id;
+    else
+        ((uint32_t *)out)[i] = (uint32_t)id;
+    return 0;
+}
+
+static enum fw_dtype token_type(const struct intake *in)
+{
+    return in->token_bytes == 1 ? FW_U8 : in->token_bytes == 2 ? FW_U16 : FW_U32;
+}
+
+/* A text's tokens, as the model's tokenizer has them. */
+static int encode(struct batch *b, const struct intake *in, const void *text, size_t len,
+                  const char *param, struct fw_err *err)
+{
+    struct fw_buf ids;
+    size_t bytes;
+
+    fw_buf_init(&ids, IDS_MAX);
+    if (fw_engine_encode(in->engine, in->model, text, len, &ids, err) < 0) {
+        snprintf(err->param, sizeof err->param, "%s", param);
+        fw_buf_done(&ids);
+        return -1;
+    }
+    bytes = ids.len;
+    if (!add(b, "tokens", FW_U32, bytes / sizeof(uint32_t), NULL, err)) {
+        fw_buf_done(&ids);
+        return -1;
+    }
+    if (bytes > 0)
+        memcpy(b->owned[b->count - 1], ids.data, bytes);
+    fw_buf_done(&ids);
     return 0;
 }
 
@@ -111,9 +161,11 @@ static int token_text(struct batch *b, const struct intake *in, const json_t *v,
     struct fw_tensor *t;
     size_t len = json_string_length(v);
 
-    if (!in->bytes)
+    if (!in->text)
         return fw_fail_param(err, FW_EINVAL, "wrong_kind", param,
-                             "only bytes models take text; send token ids");
+                             "this model takes no text; send token ids");
+    if (!in->bytes)
+        return encode(b, in, json_string_value(v), len, param, err);
     t = add(b, "tokens", FW_U8, len, NULL, err);
     if (!t)
         return -1;
@@ -135,7 +187,7 @@ int batch_tokens(struct batch *b, const struct intake *in, const json_t *v, cons
     if (!json_is_array(v))
         return fw_fail_param(err, FW_EINVAL, "bad_value", param,
                              "%s must be an array of integers", param);
-    t = add(b, "tokens", in->bytes ? FW_U8 : FW_U16, n, NULL, err);
+    t = add(b, "tokens", token_type(in), n, NULL, err);
     if (!t)
         return -1;
     for (i = 0; i < n; i++) {
@@ -159,6 +211,8 @@ int batch_raw(struct batch *b, const struct intake *in, const void *data, size_t
         return -1;
     if (in->bytes)
         return add(b, "tokens", FW_U8, len, data, err) ? 0 : -1;
+    if (in->text)
+        return encode(b, in, data, len, "body", err);
     if (len % 2)
         return fw_fail_param(err, FW_EINVAL, "odd_length", "body",
                              "events are 2 bytes each, little-endian; the body has %zu bytes",
@@ -254,7 +308,7 @@ static int json_stream(struct batch *b, const struct intake *in, const json_t *r
     const json_t *tokens = json_object_get(root, "tokens");
 
     if (!text == !tokens)
-        return fw_fail_param(err, FW_EINVAL, "missing_field", in->bytes ? "text" : "tokens",
+        return fw_fail_param(err, FW_EINVAL, "missing_field", in->text ? "text" : "tokens",
                              "the body needs either text or tokens");
     if (text && !json_is_string(text))
         return fw_fail_param(err, FW_EINVAL, "bad_value", "text", "text must be a string");
@@ -310,7 +364,7 @@ static int file_tokens(struct batch *b, const struct intake *in, const struct fw
     if (!integer || t->ndim != 1)
         return fw_fail_param(err, FW_EINVAL, "bad_shape", t->name,
                              "%s must be one axis of U8, U16, U32, I32 or I64", t->name);
-    if (!add(b, "tokens", in->bytes ? FW_U8 : FW_U16, t->shape[0], NULL, err))
+    if (!add(b, "tokens", token_type(in), t->shape[0], NULL, err))
         return -1;
     for (i = 0; i < t->shape[0]; i++) {
         if (put_token(in, b->owned[b->count - 1], i, integer_at(t, i), t->name, err) < 0)

@@ -8,8 +8,10 @@
 
 #include "test_main.h"
 
-static const struct intake bytes = { .bytes = true, .vocab = 256 };
-static const struct intake events = { .vocab = 1000 };
+static const struct intake bytes = {
+    .bytes = true, .text = true, .raw = true, .token_bytes = 1, .vocab = 256
+};
+static const struct intake events = { .raw = true, .token_bytes = 2, .vocab = 1000 };
 static const struct intake pairs = { .pairs = true };
 static struct fw_err err;
 

@@ -7,48 +7,34 @@
 #include <stdlib.h>
 
 #include "in.h"
+#include "sampling.h"
 
 enum { TOKENS_MAX = 65536 };
 
 static int ask_generate(struct op *op, struct fw_err *err)
 {
-    static const char *const known[] = { "max_tokens", "temperature", "seed",
-                                         "prefix",     "learn",       NULL };
-    uint64_t max_tokens = 0, seed = 0;
-    double temperature = 1;
+    static const char *const known[] = { "max_tokens", "prefix", "learn", SAMPLING_FIELDS,
+                                         NULL };
+    uint64_t max_tokens = 0;
     const json_t *prefix;
 
     if (op_facts(op, err) < 0 || op_json(op, false, known, err) < 0 ||
         in_size(op->root, "max_tokens", 1, TOKENS_MAX, &max_tokens, err) < 0 ||
-        in_size(op->root, "seed", 0, INT64_MAX, &seed, err) < 0 ||
-        in_number(op->root, "temperature", 0, 100, &temperature, err) < 0 ||
         in_bool(op->root, "learn", &op->r.learn, err) < 0)
         return -1;
     if (max_tokens == 0)
         return fw_fail_param(err, FW_EINVAL, "missing_field", "max_tokens",
                              "max_tokens is missing");
+    op->sampling = malloc(sizeof *op->sampling);
+    if (!op->sampling)
+        return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a request");
+    if (sampling_read(&op->r.sampling, op->sampling, op->root, err) < 0)
+        return -1;
     prefix = json_object_get(op->root, "prefix");
     if (prefix && batch_tokens(&op->batch, &op->intake, prefix, "prefix", err) < 0)
         return -1;
     op->r.max_tokens = max_tokens;
-    op->r.seed = seed;
-    op->r.temperature = (float)temperature;
     op->r.in = batch_lend_one(&op->batch, "tokens");
-    return 0;
-}
-
-static int out_sampled_text(struct out *o, const struct fw_request *r, struct fw_err *err)
-{
-    unsigned char *bytes = malloc(r->count ? r->count : 1);
-    size_t i;
-
-    if (!bytes)
-        return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a reply");
-    for (i = 0; i < r->count; i++)
-        bytes[i] = (unsigned char)r->ids[i];
-    out_text(o, "text", bytes, r->count);
-    out_base64(o, "bytes_base64", bytes, r->count);
-    free(bytes);
     return 0;
 }
 
@@ -66,8 +52,9 @@ static int answer_generate(struct op *op, struct fw_err *err)
         out_u64(&o, "tokens_seen", r->facts.tokens_seen);
     }
     out_tokens(&o, r);
-    if (op->intake.bytes && out_sampled_text(&o, r, err) < 0)
+    if (out_token_text(&o, &op->intake, r->ids, r->count, &r->bytes, err) < 0)
         return -1;
+    out_string(&o, "finish_reason", r->finish == FW_FINISH_STOP ? "stop" : "length");
     out_key(&o, "surprise");
     out_open(&o, '{');
     out_double(&o, "mean", r->mean);

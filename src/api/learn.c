@@ -23,14 +23,17 @@ static int read_body(struct op *op, struct fw_err *err)
     batch_fields(&op->intake, op->r.verb == FW_LEARN, fields);
     switch (fw_http_media(op->call)) {
     case FW_HTTP_TEXT:
-        if (!op->intake.bytes)
+        if (!op->intake.text)
             return fw_fail_param(err, FW_EMEDIA, "unsupported_media_type", "Content-Type",
-                                 "only bytes models take text/plain");
+                                 "this model takes no text/plain");
         return batch_raw(&op->batch, &op->intake, body->data, body->len, err);
     case FW_HTTP_OCTETS:
         if (op->intake.pairs)
             return fw_fail_param(err, FW_EMEDIA, "unsupported_media_type", "Content-Type",
                                  "associative sessions take JSON or safetensors");
+        if (!op->intake.raw)
+            return fw_fail_param(err, FW_EMEDIA, "unsupported_media_type", "Content-Type",
+                                 "this model's tokens are no bytes");
         return batch_raw(&op->batch, &op->intake, body->data, body->len, err);
     case FW_HTTP_SAFETENSORS:
         return batch_file(&op->batch, &op->intake, op->intake.pairs ? fields : fields + 1,

@@ -25,6 +25,7 @@ static const struct metric engine_metrics[] = {
     { "queued_requests", "gauge", "Requests waiting in sessions' queues.", ENGINE(queued), 0 },
     { "tokens_learned_total", "counter", "Tokens learned.", ENGINE(tokens_learned), 0 },
     { "tokens_scored_total", "counter", "Tokens scored.", ENGINE(tokens_scored), 0 },
+    { "tokens_generated_total", "counter", "Tokens sampled.", ENGINE(tokens_generated), 0 },
     { "learn_seconds_total", "counter", "Time spent learning.", ENGINE(learn_ns), 1e9 },
     { "evictions_total", "counter", "Blocks written back and dropped.", ENGINE(evictions), 0 },
     { "loads_total", "counter", "Blocks read back.", ENGINE(loads), 0 },

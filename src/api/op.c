@@ -52,6 +52,7 @@ static void op_free(struct op *op)
     json_decref(op->root);
     batch_done(&op->batch);
     free(op->labels);
+    free(op->sampling);
     ranking_free(op->ranking);
     fw_buf_done(&op->out);
     free(op);
@@ -162,7 +163,7 @@ int op_facts(struct op *op, struct fw_err *err)
 {
     if (fw_engine_facts(op->api->engine, op->r.id, &op->facts, err) < 0)
         return -1;
-    op->intake = intake_of(&op->facts);
+    op->intake = intake_of(op->api->engine, &op->facts);
     return 0;
 }
 

@@ -15,6 +15,7 @@ enum { OP_REPLY_MAX = 1 << 30 };
 
 struct op;
 struct ranking;
+struct sampling_options;
 
 struct endpoint { /* the `arg` of a route whose handler is op_run */
     enum fw_verb verb;
@@ -34,10 +35,11 @@ struct op {
     struct intake intake;
     json_t *root;
     struct batch batch;
-    char *labels;            /* owned JSON text */
-    bool wants_file;         /* the reply as safetensors */
-    struct ranking *ranking; /* recall, or NULL; owned */
-    struct fw_buf out;       /* the reply's body */
+    char *labels;                      /* owned JSON text */
+    struct sampling_options *sampling; /* generate, or NULL; owned */
+    bool wants_file;                   /* the reply as safetensors */
+    struct ranking *ranking;           /* recall, or NULL; owned */
+    struct fw_buf out;                 /* the reply's body */
     struct fw_http_reply reply;
     char etag[64], location[32 + FW_ID_MAX];
 };
@@ -63,6 +65,10 @@ void reply_json(struct fw_http_call *call, struct fw_buf *json, int rc, struct f
 
 /* values.c: arrays and scalars of a reply */
 void out_tokens(struct out *o, const struct fw_request *r); /* r.ids */
+/* "text" and "bytes_base64" of n tokens and the tail (or NULL), where text is one form of them.
+ */
+int out_token_text(struct out *o, const struct intake *in, const uint32_t *ids, size_t n,
+                   const struct fw_buf *tail, struct fw_err *err);
 void out_values(struct out *o, const struct fw_request *r); /* "values" */
 struct fw_tensor values_tensor(const struct fw_request *r);
 void meta_u64(struct fw_meta *m, const char *key, uint64_t v);
@@ -72,6 +78,7 @@ void meta_hash(struct fw_meta *m, const char *key, struct fw_hash h);
 void out_report(struct out *o, const struct fw_report *r); /* inspect.c */
 
 /* facts.c */
+void out_about(struct out *o, const struct fw_about *a); /* of the open object */
 void out_facts(struct out *o, const struct fw_facts *f);
 void out_facts_fields(struct out *o, const struct fw_facts *f); /* of the open object */
 int answer_facts(struct op *op, struct fw_err *err);

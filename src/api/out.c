@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "utf8.h"
+#include "base64.h"
+#include "fastweight/utf8.h"
 
 void out_begin(struct out *o, struct fw_buf *buf, struct fw_err *err)
 {
@@ -81,7 +82,7 @@ void out_text(struct out *o, const char *key, const void *bytes, size_t len)
     lead_in(o, key);
     put(o, "\"", 1);
     while (i < len) {
-        n = utf8_piece(p + i, len - i, &valid);
+        n = fw_utf8_piece(p + i, len - i, &valid);
         if (valid && p[i] >= 0x20 && p[i] != '"' && p[i] != '\\' && p[i] != 0x7f) {
             i += n;
             continue;

@@ -10,8 +10,6 @@
 
 #include "test_main.h"
 
-#include "utf8.h"
-
 static struct fw_buf buf;
 static struct fw_err err;
 static struct out o;

@@ -53,14 +53,10 @@ static int ask_predict(struct op *op, struct fw_err *err)
 
 static void out_choice(struct out *o, const struct op *op, uint32_t token, double logp)
 {
-    unsigned char byte = (unsigned char)token;
-
     out_open(o, '{');
     out_u64(o, "token", token);
-    if (op->intake.bytes) {
-        out_text(o, "text", &byte, 1);
-        out_base64(o, "bytes_base64", &byte, 1);
-    }
+    if (out_token_text(o, &op->intake, &token, 1, NULL, o->err) < 0)
+        o->rc = -1;
     out_double(o, "logprob", logp);
     out_close(o, '}');
 }

@@ -12,8 +12,6 @@
 #include "in.h"
 #include "query.h"
 
-enum { MODELS_MAX = 64 };
-
 static bool has_query(struct fw_http_call *call)
 {
     static const char *const none[] = { NULL };
@@ -95,9 +93,15 @@ static void out_model(struct out *o, const struct fw_model_facts *m)
     out_open(o, '{');
     out_string(o, "id", m->id);
     out_string(o, "kind", m->kind);
-    out_u64(o, "vocab", m->vocab);
+    if (m->err.code) {
+        out_string(o, "error", m->err.msg);
+        out_close(o, '}');
+        return;
+    }
+    out_u64(o, "vocab", m->about.vocab);
     out_u64(o, "state_bytes", m->state_bytes);
     out_params(o, "config", &m->config);
+    out_about(o, &m->about);
     out_close(o, '}');
 }
 
@@ -130,12 +134,12 @@ static int find_model(struct out *o, const struct fw_model_facts *m, size_t n, c
 
 static int print_models(struct out *o, struct fw_engine *engine, const char *id)
 {
-    struct fw_model_facts *m = calloc(MODELS_MAX, sizeof *m);
-    size_t n;
+    size_t n = fw_engine_models(engine, NULL, 0);
+    struct fw_model_facts *m = calloc(n, sizeof *m);
 
     if (!m)
         return fw_fail(o->err, FW_ENOMEM, "out_of_memory", "no memory for a list");
-    n = fw_engine_models(engine, m, MODELS_MAX);
+    fw_engine_models(engine, m, n);
     if (*id)
         o->rc = find_model(o, m, n, id);
     else

@@ -16,6 +16,27 @@ void out_tokens(struct out *o, const struct fw_request *r)
     out_close(o, ']');
 }
 
+int out_token_text(struct out *o, const struct intake *in, const uint32_t *ids, size_t n,
+                   const struct fw_buf *tail, struct fw_err *err)
+{
+    struct fw_buf text;
+    int rc = 0;
+
+    if (!in->text)
+        return 0;
+    fw_buf_init(&text, OP_REPLY_MAX);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = intake_text(in, ids[i], &text, err);
+    if (rc == 0 && tail && tail->len > 0)
+        rc = fw_buf_append(&text, tail->data, tail->len, err);
+    if (rc == 0) {
+        out_text(o, "text", text.data, text.len);
+        out_base64(o, "bytes_base64", text.data, text.len);
+    }
+    fw_buf_done(&text);
+    return rc;
+}
+
 void out_values(struct out *o, const struct fw_request *r)
 {
     uint64_t n = r->values_shape[0], heads = r->values_shape[1], d = r->values_shape[2];

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += src/libdaemon.a
 src_libdaemon_a_CPPFLAGS = $(AM_CPPFLAGS) $(INIH_CFLAGS) $(SYSTEMD_CFLAGS) \
-	-DFW_STATE_DIR='"$(localstatedir)/lib/fastweightd"'
+	-DFW_STATE_DIR='"$(localstatedir)/lib/fastweightd"' \
+	-DFW_MODELS_DIR='"$(pkgdatadir)/models"'
 src_libdaemon_a_SOURCES = src/daemon/options.c src/daemon/wait.c src/daemon/options.h \
 	src/daemon/wait.h
 DAEMON_LIBS = src/libdaemon.a $(BASE_LIBS) $(INIH_LIBS) $(SYSTEMD_LIBS)

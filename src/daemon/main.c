@@ -1,9 +1,9 @@
 /* main.c - the list of rooms going up, and the same list going down.
  *
  * Only here does the program print, log above debug or end. Up: options, log, numbers, pool,
- * engine (recovery's scan), HTTP; then the address on stdout, and READY. Down on SIGTERM or
- * SIGINT: HTTP drains (all accepted requests are answered), the engine checkpoints, the pool
- * ends, the socket closes. Exit code 0 only when every checkpoint succeeded. */
+ * models, engine (recovery's scan), HTTP; then the address on stdout, and READY. Down on
+ * SIGTERM or SIGINT: HTTP drains (all accepted requests are answered), the engine checkpoints,
+ * the pool ends, the socket closes. Exit code 0 only when every checkpoint succeeded. */
 #include "config.h"
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "fastweight/api.h"
+#include "fastweight/models.h"
 #include "fastweight/num.h"
 
 #include "options.h"
@@ -26,6 +27,7 @@ struct daemon {
     struct options options;
     struct fw_log log;
     struct fw_pool *pool;
+    struct fw_models *models;
     struct fw_engine *engine;
     struct fw_http *http;
     struct fw_api api;
@@ -57,10 +59,29 @@ static int engine_up(struct daemon *d, struct fw_err *err)
                                   .max_queue = o->max_queue,
                                   .max_async_bytes = o->max_async_bytes,
                                   .journal_bytes = o->journal_bytes,
+                                  .models = d->models,
                                   .log = &d->log,
                                   .pool = d->pool };
 
     return make_data_dir(o->data_dir, err) < 0 ? -1 : fw_engine_open(&d->engine, &c, err);
+}
+
+/* What is not served stops nobody, but somebody should hear of it. */
+static void tell_models(const struct daemon *d)
+{
+    size_t n = fw_engine_models(d->engine, NULL, 0);
+    struct fw_model_facts *m = calloc(n, sizeof *m);
+
+    if (!m)
+        return;
+    fw_engine_models(d->engine, m, n);
+    for (size_t i = 0; i < n; i++)
+        if (m[i].err.code)
+            fw_log(&d->log, FW_LOG_WARNING, "model %s is not served: %s", m[i].id,
+                   m[i].err.msg);
+    fw_log(&d->log, FW_LOG_INFO, "%zu checkpoints in %s", fw_models_count(d->models),
+           d->options.models_dir);
+    free(m);
 }
 
 static int http_up(struct daemon *d, struct fw_err *err)
@@ -84,7 +105,10 @@ static int http_up(struct daemon *d, struct fw_err *err)
 static int up(struct daemon *d, struct fw_err *err)
 {
     if (fw_pool_new(&d->pool, worker_count(&d->options), fw_num_thread, err) < 0 ||
-        engine_up(d, err) < 0 || http_up(d, err) < 0)
+        fw_models_open(&d->models, d->options.models_dir, err) < 0 || engine_up(d, err) < 0)
+        return -1;
+    tell_models(d);
+    if (http_up(d, err) < 0)
         return -1;
     return 0;
 }
@@ -101,6 +125,7 @@ static int down(struct daemon *d, struct fw_err *err)
         fw_engine_drain(d->engine);
         rc = fw_engine_close(d->engine, err);
     }
+    fw_models_close(d->models);
     fw_pool_free(d->pool);
     fw_http_stop(d->http);
     return rc;

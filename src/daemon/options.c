@@ -40,6 +40,8 @@ static const struct row table[] = {
       "loopback address and port; port 0 takes a free one" },
     { "data_dir", TEXT, AT(data_dir), 0, 0, FW_STATE_DIR,
       "where sessions are kept; made if missing" },
+    { "models_dir", TEXT, AT(models_dir), 0, 0, FW_MODELS_DIR,
+      "directories of checkpoint directories, separated by ':'" },
     { "max_resident_bytes", SIZE, AT(max_resident_bytes), MIB, 64 * TIB, "1G",
       "memory for sessions' states" },
     { "max_sessions", COUNT, AT(max_sessions), 1, 100000000, "100000", "sessions in all" },

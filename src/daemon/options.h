@@ -12,6 +12,7 @@ enum { OPTION_TEXT = 1024 };
 struct options {
     char listen[OPTION_TEXT];
     char data_dir[OPTION_TEXT];
+    char models_dir[OPTION_TEXT];
     uint64_t max_resident_bytes, max_sessions, max_queue, max_async_bytes, journal_bytes;
     uint64_t max_body_bytes, max_inflight_bytes, max_connections;
     uint64_t connection_timeout_s, drain_timeout_s, workers;

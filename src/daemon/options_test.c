@@ -151,11 +151,13 @@ START_TEST(the_documented_file_holds_every_key_with_its_default)
     }
     fclose(in);
     fclose(out);
-    ck_assert_int_eq(keys, 14);
+    ck_assert_int_eq(keys, 15);
     ck_assert_msg(read_flags("--config", text, NULL) == 0, "%s", err.msg);
     unlink(text);
     memset(defaults.data_dir, 0, sizeof defaults.data_dir); /* its default is built in */
     memset(o.data_dir, 0, sizeof o.data_dir);
+    memset(defaults.models_dir, 0, sizeof defaults.models_dir); /* this one's too */
+    memset(o.models_dir, 0, sizeof o.models_dir);
     ck_assert_mem_eq(&o, &defaults, sizeof o);
 }
 END_TEST

@@ -257,12 +257,12 @@ START_TEST(generate_with_learn_learns_exactly_its_tokens_at_its_place)
     done(learn("b", "abcabcabcabcabc"));
     c = call_new(FW_GENERATE, "a");
     c->r.max_tokens = 30;
-    c->r.temperature = 1;
-    c->r.seed = 7;
+    c->r.sampling.temperature = 1;
+    c->r.sampling.seed = 7;
     again = call_new(FW_GENERATE, "a");
     again->r.max_tokens = 30;
-    again->r.temperature = 1;
-    again->r.seed = 7;
+    again->r.sampling.temperature = 1;
+    again->r.sampling.seed = 7;
     ok(again);
     c->r.learn = true;
     send_call(c);

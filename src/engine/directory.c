@@ -270,6 +270,7 @@ void session_facts(const struct session *s, struct fw_facts *ret)
     ret->uid = s->uid;
     copy_params(&ret->config, &rc->config);
     ret->config_hash = rc->config_hash;
+    recipe_about(rc, &ret->about);
     ret->state_bytes = block_bytes(s);
     ret->version = s->version;
     ret->durable_version = s->durable;

@@ -63,6 +63,12 @@ struct session {
     uint64_t room_since_ns; /* 0: not waiting */
 };
 
+struct served {     /* a model's default recipe, or why there is none */
+    const char *id; /* lent */
+    struct recipe *recipe;
+    struct fw_err err;
+};
+
 struct session_list { /* FIFO through one of the *_next */
     struct session *first, *last;
 };
@@ -76,8 +82,7 @@ struct fw_engine {
     struct session **dir; /* sorted by id */
     size_t dir_count, dir_cap;
     struct recipe *recipes;
-    struct recipe
-        *models[8]; /* with their default configuration, in order of fw_engine_models */
+    struct served *models; /* in order of fw_engine_models */
     size_t model_count;
     struct session *lru_first, *lru_last; /* resident ones, oldest use first */
     size_t resident;

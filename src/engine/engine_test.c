@@ -92,7 +92,7 @@ START_TEST(reads_leave_the_hash_and_name_the_version_they_read)
     done(c);
     c = call_new(FW_GENERATE, "a");
     c->r.max_tokens = 20;
-    c->r.temperature = 1;
+    c->r.sampling.temperature = 1;
     done(c);
     done(call_new(FW_INSPECT, "a"));
     done(call_new(FW_EXPORT, "a"));

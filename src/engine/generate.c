@@ -1,9 +1,12 @@
 /* generate.c - tokens sampled from the state; the seed is the request's and decides everything.
  *
- * Without learn: one frozen view, each sampled token is fed to it. With learn: a throw-away
- * copy of the block learns the prefix and each sampled token; nothing of it stays. Then the
- * request, which held its place as a barrier, becomes an ordinary learn of the sampled tokens
- * (learn.c), and its surprise is that learn's. */
+ * Without learn: one frozen view, each sampled token is fed to it. With learn, and where all of
+ * the block is registers: a throw-away copy of the block learns the prefix and each sampled
+ * token; nothing of it stays. Then a request with learn, which held its place as a barrier,
+ * becomes an ordinary learn (learn.c) of the sampled tokens, with the prefix in front if
+ * wanted, and its surprise is that learn's.
+ *
+ * r->logp holds bits until a token is `ready`: no stop string can take it back any more. */
 #include "config.h"
 
 #include "steps.h"
@@ -20,7 +23,12 @@ static const struct fw_learner *learner_of(const struct fw_work *w)
     return w->s->recipe->learner;
 }
 
-/* The place that the i-th sampled token has, as the learner reads tokens. */
+static bool on_copy(const struct fw_work *w)
+{
+    return w->r->learn || learner_of(w)->kind->all_registers;
+}
+
+/* The i-th place of a tensor "tokens", as the learner reads tokens. */
 static void put_token(struct fw_work *w, size_t i, uint32_t token)
 {
     size_t size = learner_of(w)->token_bytes;
@@ -31,26 +39,65 @@ static void put_token(struct fw_work *w, size_t i, uint32_t token)
         at[b] = (unsigned char)(token >> (8 * b));
 }
 
-static int begin(struct fw_work *w, struct fw_err *err)
+static uint32_t get_token(const struct fw_work *w, const void *tokens, size_t i)
+{
+    size_t b, size = learner_of(w)->token_bytes;
+    const unsigned char *at = (const unsigned char *)tokens + i * size;
+    uint32_t token = 0;
+
+    for (b = 0; b < size; b++)
+        token |= (uint32_t)at[b] << (8 * b);
+    return token;
+}
+
+static void own_tokens(struct fw_work *w, size_t count)
 {
     static const enum fw_dtype dtype[] = { [1] = FW_U8, [2] = FW_U16, [4] = FW_U32 };
-    struct fw_request *r = w->r;
     size_t size = learner_of(w)->token_bytes;
 
-    r->ids = malloc(r->max_tokens * sizeof *r->ids);
-    r->logp = malloc(r->max_tokens * sizeof *r->logp);
-    w->own_tokens = calloc(r->max_tokens, size);
-    if (!r->ids || !r->logp || !w->own_tokens)
-        return out_of_memory(err);
-    w->rng = fw_hash64(&r->seed, sizeof r->seed) | 1; /* 0 is a dead state of many generators */
     w->own_tensor = (struct fw_tensor){ .name = "tokens",
                                         .dtype = dtype[size],
                                         .ndim = 1,
-                                        .shape = { r->max_tokens },
+                                        .shape = { count },
                                         .data = w->own_tokens,
-                                        .bytes = r->max_tokens * size };
+                                        .bytes = count * size };
     w->own.item = &w->own_tensor;
     w->own.count = 1;
+}
+
+/* The prefix as the sampler and `own` need it. */
+static void see_prefix(struct fw_work *w)
+{
+    const struct fw_tensor *prefix = fw_tensors_find(w->in, "tokens");
+    size_t i = w->tokens > FW_SAMPLING_WINDOW_MAX ? w->tokens - FW_SAMPLING_WINDOW_MAX : 0;
+
+    if (w->tokens == 0)
+        return;
+    if (w->lead > 0)
+        memcpy(w->own_tokens, prefix->data, prefix->bytes);
+    for (; w->sampler && i < w->tokens; i++)
+        sampler_saw(w->sampler, get_token(w, prefix->data, i));
+}
+
+static int begin(struct fw_work *w, struct fw_err *err)
+{
+    struct fw_request *r = w->r;
+    const struct fw_sampling *s = &r->sampling;
+    size_t own;
+
+    w->lead = r->learn && r->learn_prefix ? w->tokens : 0;
+    own = w->lead + r->max_tokens;
+    r->ids = malloc(r->max_tokens * sizeof *r->ids);
+    r->logp = malloc(r->max_tokens * sizeof *r->logp);
+    w->own_tokens = calloc(own, learner_of(w)->token_bytes);
+    if (!r->ids || !r->logp || !w->own_tokens)
+        return out_of_memory(err);
+    if ((!sampling_is_plain(s) && sampler_new(&w->sampler, s, learner_of(w)->vocab, err) < 0) ||
+        (s->stops > 0 && stops_init(&w->stops, s, r->max_tokens, err) < 0))
+        return -1;
+    w->rng = fw_hash64(&s->seed, sizeof s->seed) | 1; /* 0 is a dead state of many generators */
+    own_tokens(w, own);
+    see_prefix(w);
     return 0;
 }
 
@@ -59,7 +106,7 @@ static int feed(struct fw_work *w, uint64_t deadline, struct fw_err *err)
 {
     int rc;
 
-    if (!w->r->learn)
+    if (!on_copy(w))
         return prefix_feed(w, deadline, err);
     rc = copy_take(w, err);
     if (rc != 0)
@@ -70,46 +117,138 @@ static int feed(struct fw_work *w, uint64_t deadline, struct fw_err *err)
     return pass_learn(&w->pass, w->copy, deadline) ? 0 : 1;
 }
 
+static uint32_t draw(struct fw_work *w)
+{
+    const struct fw_learner_kind *kind = learner_of(w)->kind;
+    uint32_t token;
+
+    if (!w->sampler)
+        return kind->sample(w->view, w->r->sampling.temperature, &w->rng);
+    kind->predict(w->view, sampler_logp(w->sampler));
+    token = sampler_draw(w->sampler, &w->rng);
+    sampler_saw(w->sampler, token);
+    return token;
+}
+
+static bool is_stop(const struct fw_sampling *s, uint32_t token)
+{
+    size_t i;
+
+    for (i = 0; i < s->stop_tokens && s->stop_token[i] != token; i++)
+        ;
+    return i < s->stop_tokens;
+}
+
+/* Tokens [.., count) are there for good. */
+static void settle(struct fw_work *w, size_t count)
+{
+    struct fw_request *r = w->r;
+
+    for (; w->ready < count; w->ready++) {
+        r->total += r->logp[w->ready];
+        r->logp[w->ready] *= -0.69314718055994530942; /* ln 2 */
+    }
+}
+
+/* Bytes are their own text. */
+static const unsigned char *text_of_last(const struct fw_work *w, size_t *ret_len)
+{
+    const struct fw_request *r = w->r;
+
+    *ret_len = 1;
+    if (learner_of(w)->token_bytes == 1)
+        return (const unsigned char *)w->own_tokens + w->lead + r->count - 1;
+    return fw_engine_token(w->s->e, w->s->recipe->model, r->ids[r->count - 1], ret_len);
+}
+
+/* 1: a stop string ends the text; what of it no token holds goes to r->bytes. */
+static int look_for_stop(struct fw_work *w, struct fw_err *err)
+{
+    struct fw_request *r = w->r;
+    struct stops *t = &w->stops;
+    size_t len, from;
+    const unsigned char *text = text_of_last(w, &len);
+    int rc = stops_add(t, text, len, err);
+
+    settle(w, rc < 0 ? 0 : t->kept);
+    if (rc != 1)
+        return rc;
+    from = t->kept > 0 ? t->end[t->kept - 1] : 0;
+    if (t->cut > from && fw_buf_append(&r->bytes, t->text.data + from, t->cut - from, err) < 0)
+        return -1;
+    r->count = t->kept;
+    return 1;
+}
+
+/* 1: it was the last. */
 static int sample_one(struct fw_work *w, struct fw_err *err)
 {
     const struct fw_learner *l = learner_of(w);
     struct fw_request *r = w->r;
-    size_t i = r->count;
-    double bits;
+    size_t i = r->count, at = w->lead + i;
+    bool stop;
 
-    if (r->learn && l->kind->view_new(&w->view, l, w->copy, err) < 0)
+    if (on_copy(w) && l->kind->view_new(&w->view, l, w->copy, err) < 0)
         return -1;
-    r->ids[i] = l->kind->sample(w->view, r->temperature, &w->rng);
-    put_token(w, i, r->ids[i]);
-    if (r->learn) {
+    r->ids[i] = draw(w);
+    put_token(w, at, r->ids[i]);
+    stop = is_stop(&r->sampling, r->ids[i]);
+    if (on_copy(w)) {
         l->kind->view_free(w->view);
         w->view = NULL;
-        l->kind->learn(l, w->copy, &w->own, i, 1, &bits, NULL);
-    } else {
-        l->kind->score(w->view, &w->own, i, 1, &bits);
     }
-    r->logp[i] = -bits * 0.69314718055994530942; /* ln 2 */
-    r->total += bits;
+    if (stop)
+        return 1;
+    if (on_copy(w))
+        l->kind->learn(l, w->copy, &w->own, at, 1, &r->logp[i], NULL);
+    else
+        l->kind->score(w->view, &w->own, at, 1, &r->logp[i]);
     r->count = i + 1;
+    if (r->sampling.stops > 0)
+        return look_for_stop(w, err);
+    settle(w, r->count);
     return 0;
 }
 
 /* 0: all are there; 1: the slice is over. */
 static int sample(struct fw_work *w, uint64_t deadline, struct fw_err *err)
 {
-    while (w->r->count < w->r->max_tokens) {
-        if (sample_one(w, err) < 0)
+    struct fw_request *r = w->r;
+    size_t ready = w->ready;
+    int end = 0;
+
+    while (end == 0 && r->count < r->max_tokens) {
+        end = sample_one(w, err);
+        if (end < 0)
             return -1;
         if (fw_clock_mono_ns() >= deadline)
-            return w->r->count < w->r->max_tokens;
+            break;
     }
-    return 0;
+    if (end)
+        r->finish = FW_FINISH_STOP;
+    end = end || r->count == r->max_tokens;
+    if (end)
+        settle(w, r->count);
+    if (r->progress && w->ready > ready)
+        r->progress(r, w->ready);
+    return !end;
+}
+
+static void count_generated(struct fw_work *w)
+{
+    struct fw_engine *e = w->s->e;
+
+    pthread_mutex_lock(&e->lock);
+    e->stats.tokens_generated += w->r->count;
+    pthread_mutex_unlock(&e->lock);
 }
 
 static void finish_read(struct fw_work *w)
 {
-    w->r->tokens = w->r->count;
-    w->r->mean = w->r->total / (double)w->r->count;
+    struct fw_request *r = w->r;
+
+    r->tokens = r->count;
+    r->mean = r->count ? r->total / (double)r->count : 0;
     work_finish(w);
 }
 
@@ -122,7 +261,8 @@ static int become_learn(struct fw_work *w, struct fw_err *err)
     w->copy = NULL;
     pass_done(&w->pass);
     w->in = &w->own;
-    w->tokens = w->r->count;
+    w->tokens = w->lead + w->r->count;
+    own_tokens(w, w->tokens);
     if (pass_init(&w->pass, learner_of(w), w->in, w->tokens,
                   w->r->detail ? w->r->detail : FW_DETAIL_MEAN, err) < 0 ||
         row_new(w, err) < 0)
@@ -144,13 +284,14 @@ void step_generate(struct fw_work *w, uint64_t deadline)
         step_learn(w, deadline);
         return;
     }
-    if (!w->r->ids)
+    if (!w->own_tokens)
         rc = begin(w, &err);
     if (rc == 0 && w->phase == FEED && (rc = feed(w, deadline, &err)) == 0)
         w->phase = SAMPLE;
-    if (rc == 0 && w->phase == SAMPLE)
-        rc = sample(w, deadline, &err);
-    if (rc == 0 && w->r->learn && (rc = become_learn(w, &err)) == 0)
+    if (rc == 0 && w->phase == SAMPLE && (rc = sample(w, deadline, &err)) == 0)
+        count_generated(w);
+    if (rc == 0 && w->r->learn && w->lead + w->r->count > 0 &&
+        (rc = become_learn(w, &err)) == 0)
         w->phase = LEARN;
     else if (rc == 0)
         finish_read(w);

@@ -32,12 +32,13 @@ static int no_memory(struct fw_err *err)
     return fw_fail(err, FW_ENOMEM, "out_of_memory", "out of memory");
 }
 
-static int open_memory(struct fw_learner **ret, const char *model,
-                       const struct fw_params *config, struct fw_params *resolved,
-                       struct fw_err *err)
+static int open_memory(struct fw_learner **ret, const struct fw_models *catalogue,
+                       const char *model, const struct fw_params *config,
+                       struct fw_params *resolved, struct fw_err *err)
 {
     struct associative *a = calloc(1, sizeof *a);
 
+    (void)catalogue;
     (void)model;
     if (!a)
         return no_memory(err);

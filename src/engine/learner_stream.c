@@ -37,12 +37,13 @@ static int no_memory(struct fw_err *err)
     return fw_fail(err, FW_ENOMEM, "out_of_memory", "out of memory");
 }
 
-static int open_stream(struct fw_learner **ret, const char *model,
-                       const struct fw_params *config, struct fw_params *resolved,
-                       struct fw_err *err)
+static int open_stream(struct fw_learner **ret, const struct fw_models *catalogue,
+                       const char *model, const struct fw_params *config,
+                       struct fw_params *resolved, struct fw_err *err)
 {
     struct stream *s = calloc(1, sizeof *s);
 
+    (void)catalogue;
     if (!s)
         return no_memory(err);
     if (fw_stream_new(&s->plan, model, config, resolved, err) < 0) {

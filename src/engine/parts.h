@@ -27,6 +27,7 @@ void recipe_unref(struct fw_engine *e, struct recipe *rc); /* NULL is allowed */
 int recipe_of_row(struct fw_engine *e, const struct fw_store_session *row, struct recipe **ret,
                   struct fw_err *err);
 int recipe_init_hash(struct fw_engine *e, struct recipe *rc, struct fw_err *err);
+void recipe_about(const struct recipe *rc, struct fw_about *ret);
 int recipes_open(struct fw_engine *e, struct fw_err *err);
 void recipes_close(struct fw_engine *e);
 

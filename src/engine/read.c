@@ -1,8 +1,9 @@
 /* read.c - requests that look at the state and leave it as it is.
  *
  * Long ones are cut into slices; the session is theirs until they end, so a view may borrow the
- * block from one slice to the next. adapt and generate with learn work on a copy from the
- * arena, which is given back with the request. */
+ * block from one slice to the next. adapt, generate with learn, and whatever reads on where all
+ * of the block is registers, work on a copy from the arena, which is given back with the
+ * request. */
 #include "config.h"
 
 #include "steps.h"
@@ -49,7 +50,8 @@ int view_take(struct fw_work *w, const void *block, struct fw_err *err)
 
 static int begin_score(struct fw_work *w, struct fw_err *err)
 {
-    int rc = w->r->adapt ? copy_take(w, err) : view_take(w, w->s->block, err);
+    bool copy = w->r->adapt || learner_of(w)->kind->all_registers;
+    int rc = copy ? copy_take(w, err) : view_take(w, w->s->block, err);
 
     if (rc != 0 || w->pass.l)
         return rc;
@@ -103,11 +105,16 @@ void step_recall(struct fw_work *w, uint64_t deadline)
 
 int prefix_feed(struct fw_work *w, uint64_t deadline, struct fw_err *err)
 {
-    if (view_take(w, w->s->block, err) < 0)
-        return -1;
+    bool copy = w->tokens > 0 && learner_of(w)->kind->all_registers;
+    int rc = copy ? copy_take(w, err) : view_take(w, w->s->block, err);
+
+    if (rc != 0)
+        return rc;
     if (!w->pass.l &&
         pass_init(&w->pass, learner_of(w), w->in, w->tokens, FW_DETAIL_NONE, err) < 0)
         return -1;
+    if (copy)
+        return pass_learn(&w->pass, w->copy, deadline) ? view_take(w, w->copy, err) : 1;
     return pass_score(&w->pass, w->view, deadline) ? 0 : 1;
 }
 

@@ -12,11 +12,12 @@
 #include <string.h>
 
 #include "fastweight/memory.h"
+#include "fastweight/models.h"
 
 static const struct fw_learner_kind *const kinds[] = { &fw_learner_stream,
                                                        &fw_learner_associative };
 
-static const struct fw_learner_kind *kind_of(const char *model)
+static const struct fw_learner_kind *built_in(const char *model)
 {
     size_t i, j;
 
@@ -27,6 +28,23 @@ static const struct fw_learner_kind *kind_of(const char *model)
         }
     }
     return NULL;
+}
+
+static int kind_of(const struct fw_engine *e, const char *model,
+                   const struct fw_learner_kind **ret, struct fw_err *err)
+{
+    const struct fw_model_entry *entry = fw_models_find(e->c.models, model);
+
+    *ret = built_in(model);
+    if (*ret)
+        return 0;
+    if (!entry)
+        return fw_fail_param(err, FW_ENOENT, "model_not_found", "model", "no model '%.128s'",
+                             model);
+    if (!entry->checkpoint)
+        return fw_fail_param(err, FW_EINVAL, entry->err.reason, "model", "%s", entry->err.msg);
+    *ret = &fw_learner_transformer;
+    return 0;
 }
 
 struct recipe *recipe_ref(struct recipe *rc)
@@ -82,21 +100,21 @@ static int set_text(struct recipe *rc, struct fw_err *err)
     return 0;
 }
 
-static int recipe_new(const char *model, const struct fw_params *asked, struct recipe **ret,
-                      struct fw_err *err)
+static int recipe_new(const struct fw_engine *e, const char *model,
+                      const struct fw_params *asked, struct recipe **ret, struct fw_err *err)
 {
-    const struct fw_learner_kind *kind = kind_of(model);
+    const struct fw_learner_kind *kind;
     struct recipe *rc;
 
-    if (!kind)
-        return fw_fail_param(err, FW_ENOENT, "model_not_found", "model", "no model '%.128s'",
-                             model);
+    if (kind_of(e, model, &kind, err) < 0)
+        return -1;
     rc = calloc(1, sizeof *rc);
     if (!rc)
         return out_of_memory(err);
     snprintf(rc->model, sizeof rc->model, "%s", model);
     if (fw_params_print(asked, rc->asked, sizeof rc->asked, err) < 0 ||
-        kind->open(&rc->learner, model, asked, &rc->config, err) < 0 || set_text(rc, err) < 0) {
+        kind->open(&rc->learner, e->c.models, model, asked, &rc->config, err) < 0 ||
+        set_text(rc, err) < 0) {
         recipe_free(rc);
         return -1;
     }
@@ -135,7 +153,7 @@ int recipe_open(struct fw_engine *e, const char *model, const struct fw_params *
     rc = find(e, model, asked, NULL);
     pthread_mutex_unlock(&e->lock);
     if (!rc) {
-        if (recipe_new(model, config, &rc, err) < 0)
+        if (recipe_new(e, model, config, &rc, err) < 0)
             return -1;
         rc = share(e, rc);
     }
@@ -173,7 +191,7 @@ int recipe_of_row(struct fw_engine *e, const struct fw_store_session *row, struc
         return 0;
     }
     if (fw_params_parse(&config, row->config, &why) == 0 &&
-        recipe_new(row->model, &config, &rc, &why) == 0) {
+        recipe_new(e, row->model, &config, &rc, &why) == 0) {
         if (strcmp(rc->text, row->config) == 0 &&
             rc->learner->layout->block_bytes == row->block_bytes) {
             *ret = share(e, rc);
@@ -214,42 +232,118 @@ int recipe_init_hash(struct fw_engine *e, struct recipe *rc, struct fw_err *err)
     return 0;
 }
 
-int recipes_open(struct fw_engine *e, struct fw_err *err)
+void recipe_about(const struct recipe *rc, struct fw_about *ret)
+{
+    *ret = (struct fw_about){ .vocab = 0 };
+    if (!rc->learner)
+        return;
+    if (rc->learner->about)
+        *ret = *rc->learner->about;
+    ret->vocab = rc->learner->vocab;
+    ret->token_bytes = (uint32_t)rc->learner->token_bytes;
+}
+
+/* ---- the models that are served */
+
+static int serve_built_in(struct fw_engine *e, struct fw_err *err)
 {
     const struct fw_params none = { .count = 0 };
     size_t i, j;
 
     for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         for (j = 0; kinds[i]->models[j]; j++) {
-            if (recipe_open(e, kinds[i]->models[j], &none, &e->models[e->model_count], err) < 0)
+            struct served *s = &e->models[e->model_count++];
+
+            s->id = kinds[i]->models[j];
+            if (recipe_open(e, s->id, &none, &s->recipe, err) < 0)
                 return -1;
-            e->model_count++;
         }
     }
+    return 0;
+}
+
+/* One that cannot be served stops nobody: it is kept with the reason. */
+static void serve_checkpoint(struct fw_engine *e, const struct fw_model_entry *entry)
+{
+    const struct fw_params none = { .count = 0 };
+    struct served *s = &e->models[e->model_count++];
+
+    s->id = entry->id;
+    if (built_in(entry->id))
+        fw_fail_param(&s->err, FW_EINVAL, "name_taken", "model",
+                      "'%.128s' is the name of a built-in model", entry->id);
+    else
+        recipe_open(e, entry->id, &none, &s->recipe, &s->err);
+}
+
+int recipes_open(struct fw_engine *e, struct fw_err *err)
+{
+    size_t i, n = 0, checkpoints = fw_models_count(e->c.models);
+
+    for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (const char *const *name = kinds[i]->models; *name; name++)
+            n++;
+    e->models = calloc(n + checkpoints, sizeof *e->models);
+    if (!e->models)
+        return out_of_memory(err);
+    if (serve_built_in(e, err) < 0)
+        return -1;
+    for (i = 0; i < checkpoints; i++)
+        serve_checkpoint(e, fw_models_at(e->c.models, i));
     return 0;
 }
 
 void recipes_close(struct fw_engine *e)
 {
     while (e->model_count > 0)
-        recipe_unref(e, e->models[--e->model_count]);
+        recipe_unref(e, e->models[--e->model_count].recipe);
+    free(e->models);
+}
+
+static void tell(const struct served *s, struct fw_model_facts *ret)
+{
+    const struct recipe *rc = s->recipe;
+
+    memset(ret, 0, sizeof *ret);
+    snprintf(ret->id, sizeof ret->id, "%s", s->id);
+    ret->err = s->err;
+    if (!rc) {
+        snprintf(ret->kind, sizeof ret->kind, "%s", fw_learner_transformer.name);
+        return;
+    }
+    snprintf(ret->kind, sizeof ret->kind, "%s", rc->learner->kind->name);
+    recipe_about(rc, &ret->about);
+    ret->state_bytes = rc->learner->layout->block_bytes;
+    ret->config = rc->config;
 }
 
 size_t fw_engine_models(const struct fw_engine *e, struct fw_model_facts *ret, size_t max)
 {
-    const struct recipe *rc;
     size_t i;
 
-    for (i = 0; i < e->model_count && i < max; i++) {
-        rc = e->models[i];
-        memset(&ret[i], 0, sizeof ret[i]);
-        snprintf(ret[i].id, sizeof ret[i].id, "%s", rc->model);
-        snprintf(ret[i].kind, sizeof ret[i].kind, "%s", rc->learner->kind->name);
-        ret[i].vocab = rc->learner->vocab;
-        ret[i].state_bytes = rc->learner->layout->block_bytes;
-        ret[i].config = rc->config;
-    }
-    return i;
+    for (i = 0; i < e->model_count && i < max; i++)
+        tell(&e->models[i], &ret[i]);
+    return e->model_count;
+}
+
+int fw_engine_encode(const struct fw_engine *e, const char *model, const void *text, size_t len,
+                     struct fw_buf *ids, struct fw_err *err)
+{
+    const struct fw_model_entry *entry = fw_models_find(e->c.models, model);
+
+    if (!entry || !entry->tokenizer)
+        return fw_fail_param(err, FW_EINVAL, "no_tokenizer", "text",
+                             "the model '%.128s' has no tokenizer; send token ids", model);
+    return fw_tokenizer_encode(entry->tokenizer, text, len, ids, err);
+}
+
+const unsigned char *fw_engine_token(const struct fw_engine *e, const char *model, uint32_t id,
+                                     size_t *ret_len)
+{
+    const struct fw_model_entry *entry = fw_models_find(e->c.models, model);
+
+    *ret_len = 0;
+    return entry && entry->tokenizer ? fw_tokenizer_bytes(entry->tokenizer, id, ret_len) : NULL;
 }
 
 size_t fw_engine_inputs(const char **ret, size_t max)

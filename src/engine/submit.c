@@ -34,6 +34,8 @@ void work_free(struct fw_engine *e, struct fw_work *w)
         room_give(e, w->copy, w->copy_bytes);
     pass_done(&w->pass);
     free(w->own_tokens);
+    sampler_free(w->sampler);
+    stops_done(&w->stops);
     free(w);
 }
 
@@ -108,6 +110,12 @@ static int check_stream(const struct fw_learner *l, struct fw_err *err)
                          "this model predicts no tokens");
 }
 
+/* Bytes are their own text. */
+static bool has_text(const struct fw_learner *l)
+{
+    return l->token_bytes == 1 || (l->about && l->about->tokenizer[0]);
+}
+
 static int check_generate(struct fw_work *w, const struct fw_learner *l, struct fw_err *err)
 {
     const struct fw_request *r = w->r;
@@ -117,9 +125,11 @@ static int check_generate(struct fw_work *w, const struct fw_learner *l, struct 
     if (r->max_tokens < 1 || r->max_tokens > 65536)
         return fw_fail_param(err, FW_EINVAL, "bad_value", "max_tokens",
                              "max_tokens must lie in [1, 65536]");
-    if (!(r->temperature >= 0 && r->temperature <= 100))
-        return fw_fail_param(err, FW_EINVAL, "bad_value", "temperature",
-                             "temperature must lie in [0, 100]");
+    if (sampling_check(&r->sampling, l->vocab, err) < 0)
+        return -1;
+    if (r->sampling.stops > 0 && !has_text(l))
+        return fw_fail_param(err, FW_EINVAL, "no_text", "stop",
+                             "this model's tokens have no text; use stop_tokens");
     w->barrier = r->learn;
     return l->kind->check(l, FW_USE_PREFIX, w->in, &w->tokens, err);
 }

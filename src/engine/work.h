@@ -12,6 +12,9 @@
 #include "fastweight/request.h"
 #include "fastweight/store.h"
 
+#include "sampler.h"
+#include "stops.h"
+
 struct session;
 
 struct recipe { /* a model with one configuration; shared, freed with its last session */
@@ -93,8 +96,11 @@ struct fw_work {         /* the engine's side of one request */
     struct session *child; /* FORK */
     uint64_t rng;          /* GENERATE */
     struct fw_tensor own_tensor;
-    struct fw_tensors own; /* GENERATE with learn: the sampled tokens */
+    struct fw_tensors own; /* GENERATE: what is learned, the prefix if wanted and the sampled */
     void *own_tokens;
+    size_t lead, ready;      /* GENERATE: tokens of the prefix in `own`; sampled for good */
+    struct sampler *sampler; /* GENERATE, or NULL: the learner samples */
+    struct stops stops;
 };
 
 struct load { /* a session coming into memory */

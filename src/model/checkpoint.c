@@ -22,6 +22,7 @@ static int open_all(struct fw_checkpoint *c, const char *dir, struct fw_err *err
             c->arch = archs[i];
     snprintf(s->architecture, sizeof s->architecture, "%s", c->set.architecture);
     snprintf(s->tokenizer, sizeof s->tokenizer, "%s", c->set.tokenizer);
+    snprintf(s->memory, sizeof s->memory, "%s", c->arch->rule);
     if (c->set.layers == 0)
         return fw_fail(err, FW_EINVAL, "bad_model",
                        "config.json does not say num_hidden_layers");

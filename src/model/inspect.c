@@ -73,6 +73,18 @@ int fw_model_validate(const struct fw_model *m, const void *block, struct fw_err
     return fw_layout_check_padding(&m->layout, block, err);
 }
 
+void fw_model_show(const struct fw_model *m, const void *block, const struct fw_field *f,
+                   void *out)
+{
+    size_t layer = f->offset / m->layer_bytes;
+    const struct fw_field *S = fw_layout_find(fw_memory_layout(m->memory), "S");
+
+    if (S && layer < m->c->shape.layers && f->offset % m->layer_bytes == S->offset)
+        fw_memory_state(m->memory, (const char *)block + layer * m->layer_bytes, out);
+    else
+        memcpy(out, (const char *)block + f->offset, f->bytes);
+}
+
 /* The norm of a head's row of a field of floats, 0 where there is none. */
 static double row_norm(const struct fw_model *m, const char *block, const char *name,
                        uint32_t head)

@@ -9,7 +9,9 @@
  * Outputs go in blocks of twelve, which 12x1, 6x1, 6x2, 4x3 and 3x4 divide; a tile that would
  * pass the last output is moved back over outputs already written, with the same bits. Long
  * sums of many rows are cut into spans that leave a block of W in the first-level cache; the
- * sums wait in between as they are. */
+ * sums wait in between as they are. With many rows each tile also asks for a share of the next
+ * block of W, which otherwise arrives too late: a model's weights lie beyond the near caches.
+ */
 #include "config.h"
 
 #include "project.h"
@@ -21,7 +23,9 @@
 
 #define BLOCK  12   /* outputs, and sums of a tile */
 #define ROWS   32   /* at once: 12 KiB of waiting sums */
+#define LINE   64   /* bytes of a cache line */
 #define SPAN   1024 /* of i, with four rows or more */
+#define AHEAD  16   /* rows that leave time to fetch the next block of W */
 #define INLINE static inline __attribute__((always_inline))
 #define OWN    static __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 12")
@@ -41,13 +45,16 @@ struct sums {
     __m256 s[BLOCK]; /* (R, O) */
 };
 
-/* Eight weights. One row of x leaves bf16 with one shuffle a step instead of two cheaper ones;
- * with more rows the units of fma have no time for it. */
+/* For bf16: each half to the upper half of its float. */
+static const int8_t up[32]
+    __attribute__((aligned(32))) = { -1, -1, 0,  1,  -1, -1, 2,  3,  -1, -1, 4,
+                                     5,  -1, -1, 6,  7,  -1, -1, 8,  9,  -1, -1,
+                                     10, 11, -1, -1, 12, 13, -1, -1, 14, 15 };
+
+/* Eight weights for R rows of x. */
 INLINE __m256 load(const char *w, enum fw_weight type, size_t R)
 {
-    const __m256i up =
-        _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7, -1, -1, 8, 9,
-                         -1, -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
+    const int8_t *order = up;
     __m128i h;
 
     if (type == FW_WEIGHT_F32)
@@ -55,9 +62,11 @@ INLINE __m256 load(const char *w, enum fw_weight type, size_t R)
     h = _mm_loadu_si128((const __m128i_u *)w);
     if (type == FW_WEIGHT_F16)
         return _mm256_cvtph_ps(h);
-    if (R == 1)
-        return _mm256_castsi256_ps(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(h), up));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+    if (R > 1)
+        __asm__ volatile("" : "+r"(order)); /* from memory: no register is left for it */
+    return _mm256_castsi256_ps(
+        _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(h),
+                            _mm256_load_si256((const __m256i *)(const void *)order)));
 }
 
 INLINE __m256i first_lanes(size_t n)
@@ -202,6 +211,8 @@ struct part { /* n rows over elements from .. to; sums: (n, 12, 8) */
     const float *x;
     float *y, *sums;
     size_t n, x_stride, y_stride, from, to;
+    const char *ahead, *ahead_end; /* what the next block needs of W */
+    size_t share;                  /* bytes of it that each tile asks for; 0: none */
 };
 
 struct shape {
@@ -209,8 +220,33 @@ struct shape {
     size_t O, R;
 };
 
+/* The next block of W comes from afar while this one is multiplied. */
+static void plan_ahead(const struct call *c, struct part *p, size_t o, size_t spans)
+{
+    size_t row = c->W->in * c->size, next = o + BLOCK, end = next + BLOCK;
+
+    end = end < c->W->out ? end : c->W->out;
+    next = next < end ? next : end;
+    p->ahead = (const char *)c->W->data + next * row;
+    p->ahead_end = (const char *)c->W->data + end * row;
+    p->share = (end - next) * row / (p->n * spans) + LINE;
+}
+
+INLINE void ask_ahead(struct part *p)
+{
+    size_t n;
+
+    if (p->share == 0)
+        return;
+    n = (size_t)(p->ahead_end - p->ahead);
+    n = p->share < n ? p->share : n;
+    for (size_t b = 0; b < n; b += LINE)
+        _mm_prefetch(p->ahead + b, _MM_HINT_T0);
+    p->ahead += n;
+}
+
 /* Outputs o .. o + n, n <= 12, of the rows from r on that one tile takes. */
-static void across(const struct call *c, const struct part *p, size_t r, size_t o, size_t n,
+static void across(const struct call *c, struct part *p, size_t r, size_t o, size_t n,
                    const struct shape *s)
 {
     const struct fw_matrix *W = c->W;
@@ -229,6 +265,7 @@ static void across(const struct call *c, const struct part *p, size_t r, size_t 
         j.y = p->y + r * p->y_stride + at;
         j.sums = p->sums + 8 * (BLOCK * r + s->R * k);
         s->f(&j);
+        ask_ahead(p);
     }
 }
 
@@ -249,7 +286,7 @@ static struct shape choose(const struct call *c, size_t rows, size_t n)
     return out >= 4 ? (struct shape){ t->t4x1, 4, 1 } : (struct shape){ t->t1x1, 1, 1 };
 }
 
-static void block(const struct call *c, const struct part *p, size_t o)
+static void block(const struct call *c, struct part *p, size_t o)
 {
     size_t n = c->W->out - o < BLOCK ? c->W->out - o : BLOCK;
 
@@ -284,12 +321,17 @@ void fw_project_v3(const struct fw_matrix *W, const float *x, size_t x_stride, s
 
     for (size_t r = 0; r < rows; r += ROWS) {
         size_t n = rows - r < ROWS ? rows - r : ROWS, span = n < 4 ? W->in : SPAN;
-        struct part p = {
-            x + r * x_stride, y + r * y_stride, sums, n, x_stride, y_stride, 0, 0
-        };
+        struct part p = { .x = x + r * x_stride,
+                          .y = y + r * y_stride,
+                          .sums = sums,
+                          .n = n,
+                          .x_stride = x_stride,
+                          .y_stride = y_stride };
 
         for (size_t o = 0; o < W->out; o += BLOCK) {
             p.from = 0;
+            if (n >= AHEAD)
+                plan_ahead(&c, &p, o, W->in / SPAN + 1);
             do {
                 p.to = W->in - p.from < span ? W->in : p.from + span;
                 block(&c, &p, o);

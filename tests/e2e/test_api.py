@@ -177,15 +177,15 @@ class Api(fw.Case):
                                             "top_logprobs": 3})
         self.assertEqual((len(full["logprobs"]), len(full["top"])), (256, 3))
         g = self.c.post("a", "generate", {"max_tokens": 12, "temperature": 0})
-        self.fields(g, {"version", "tokens", "text", "bytes_base64", "surprise"})
+        self.fields(g, {"version", "tokens", "text", "bytes_base64", "finish_reason", "surprise"})
         self.assertEqual(len(g["tokens"]), 12)
         drawn = [self.c.post("a", "generate", {"max_tokens": 30, "seed": seed,
                                                "temperature": 3.0})["tokens"] for seed in (7, 7, 8)]
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(drawn[0], drawn[2])
         taught = self.c.post("a", "generate", {"max_tokens": 5, "learn": True})
-        self.fields(taught, {"version", "tokens", "text", "bytes_base64", "surprise"},
-                    {"durable_version", "tokens_seen", "hash"})
+        self.fields(taught, {"version", "tokens", "text", "bytes_base64", "finish_reason",
+                             "surprise"}, {"durable_version", "tokens_seen", "hash"})
         self.assertEqual(self.c.facts("a")["version"], 2)
         self.assertEqual(self.c.facts("a")["tokens_seen"], 24)
         s.DELTA.create(self.c, "m")
