@@ -28,7 +28,12 @@
 #define AHEAD  16   /* rows that leave time to fetch the next block of W */
 #define INLINE static inline __attribute__((always_inline))
 #define OWN    static __attribute__((noinline))
+/* Wholly, and before sums are given registers: a count comes too late for that in clang. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL _Pragma("GCC unroll 12")
+#endif
 
 struct job {        /* a tile: O outputs of R rows over n elements */
     const char *w;  /* (O, n), rows w_stride bytes apart */
