@@ -28,7 +28,7 @@ trap 'exit 1' INT TERM
 
 start() { # the daemon prints the address it bound as its first line
     rm -f "$work/address"
-    "$here/build/src/fastweightd" --listen 127.0.0.1:0 --data-dir "$work/data" \
+    "$here/build/src/fastweightd" --listen 127.0.0.1:0 --data-dir "$work/data" --models-dir "$here/data/models" \
         >"$work/address" 2>>"$work/log" &
     pid=$!
     tries=0

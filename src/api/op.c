@@ -163,6 +163,9 @@ int op_facts(struct op *op, struct fw_err *err)
 {
     if (fw_engine_facts(op->api->engine, op->r.id, &op->facts, err) < 0)
         return -1;
+    if (!op->facts.kind[0])
+        return fw_fail_param(err, FW_ECORRUPT, "state_corrupt", "model",
+                             "the session's model '%.128s' cannot be opened", op->facts.model);
     op->intake = intake_of(op->api->engine, &op->facts);
     return 0;
 }
