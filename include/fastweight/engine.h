@@ -51,6 +51,10 @@ int fw_engine_close(struct fw_engine *e, struct fw_err *err);
  * returns. Any thread. */
 void fw_engine_submit(struct fw_engine *e, struct fw_request *r);
 
+/* A read that was submitted and is not done ends at its next slice with FW_EAGAIN "cancelled";
+ * a learn that the journal has is finished all the same. Any thread. */
+void fw_engine_cancel(struct fw_engine *e, struct fw_request *r);
+
 /* At once, without queueing; any thread. */
 int fw_engine_facts(struct fw_engine *e, const char *id, struct fw_facts *ret,
                     struct fw_err *err);
@@ -83,7 +87,7 @@ struct fw_engine_stats { /* gauges, and counters since start */
     uint64_t sessions, resident, resident_bytes, resident_limit_bytes, queued;
     uint64_t requests[FW_CHECKPOINT + 1], failed[FW_CHECKPOINT + 1]; /* by verb */
     uint64_t tokens_learned, tokens_scored, tokens_generated, learn_ns;
-    uint64_t evictions, loads, replayed_tokens;
+    uint64_t cancelled, evictions, loads, replayed_tokens;
     uint64_t load_ns; /* reading, hashing and validating blocks, without replay */
     uint64_t checkpoints, checkpoint_failures, async_bytes;
     struct fw_store_stats store;

@@ -26,7 +26,8 @@ enum fw_http_media { /* a bit each */
                      FW_HTTP_OCTETS = 4,
                      FW_HTTP_SAFETENSORS = 8,
                      FW_HTTP_PNG = 16,
-                     FW_HTTP_METRICS = 32 /* text/plain as Prometheus names it */
+                     FW_HTTP_METRICS = 32, /* text/plain as Prometheus names it */
+                     FW_HTTP_EVENTS = 64   /* text/event-stream */
 };
 
 struct fw_http;
@@ -64,6 +65,7 @@ struct fw_http_config { /* borrowed until stop */
     size_t max_body_bytes;
     size_t max_inflight_bytes; /* of all bodies in memory; over it: 429 */
     unsigned max_connections, timeout_s;
+    unsigned ping_ms; /* how long a stream may be silent */
     struct fw_pool *pool;
     const struct fw_log *log;
 };
@@ -104,6 +106,25 @@ struct fw_http_reply {
 
 /* Any thread, exactly once per call; the call is gone afterwards. */
 void fw_http_reply(struct fw_http_call *call, const struct fw_http_reply *reply);
+
+/* A reply whose body is made while it is sent: the server's thread pulls it, as fast as the
+ * client reads, so nothing waits for a slow reader (who is cut off after timeout_s). */
+struct fw_http_stream {
+    /* Puts up to max bytes at `to` and returns how many. 0: nothing yet; the connection sleeps
+     * until fw_http_wake, or for ping_ms, after which it is asked again with `idle`. -1: the
+     * end; -2: a failure, which breaks the connection off. Short. */
+    int (*pull)(void *arg, char *to, size_t max, bool idle);
+    /* Exactly once, in the server's thread: all is sent, or the client or the server is gone.
+     * The call is gone too when it returns; until then fw_http_wake is allowed. */
+    void (*gone)(void *arg);
+    void *arg;
+};
+/* In place of fw_http_reply; reply has no body. Its head goes out at once. */
+void fw_http_stream(struct fw_http_call *call, const struct fw_http_reply *reply,
+                    const struct fw_http_stream *s);
+/* pull has something to give. last: and will have until it ends; drain waits for that. Any
+ * thread. */
+void fw_http_wake(struct fw_http_call *call, bool last);
 
 /* Counters since start; any thread. */
 #define FW_HTTP_BUCKETS 12

@@ -128,6 +128,7 @@ struct fw_request {
     struct fw_field *field;             /* TENSOR with name "": the block's; `count` of them */
 
     struct fw_request *next; /* the engine's from here on */
+    bool cancelled;
     struct fw_work *work;
 };
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "events.h"
 #include "in.h"
 #include "sampling.h"
 
@@ -13,14 +14,16 @@ enum { TOKENS_MAX = 65536 };
 
 static int ask_generate(struct op *op, struct fw_err *err)
 {
-    static const char *const known[] = { "max_tokens", "prefix", "learn", SAMPLING_FIELDS,
-                                         NULL };
+    static const char *const known[] = { "max_tokens", "prefix",        "learn",
+                                         "stream",     SAMPLING_FIELDS, NULL };
     uint64_t max_tokens = 0;
     const json_t *prefix;
+    bool stream = false;
 
     if (op_facts(op, err) < 0 || op_json(op, false, known, err) < 0 ||
         in_size(op->root, "max_tokens", 1, TOKENS_MAX, &max_tokens, err) < 0 ||
-        in_bool(op->root, "learn", &op->r.learn, err) < 0)
+        in_bool(op->root, "learn", &op->r.learn, err) < 0 ||
+        in_bool(op->root, "stream", &stream, err) < 0)
         return -1;
     if (max_tokens == 0)
         return fw_fail_param(err, FW_EINVAL, "missing_field", "max_tokens",
@@ -35,7 +38,7 @@ static int ask_generate(struct op *op, struct fw_err *err)
         return -1;
     op->r.max_tokens = max_tokens;
     op->r.in = batch_lend_one(&op->batch, "tokens");
-    return 0;
+    return stream ? events_new(op, err) : 0;
 }
 
 static int answer_generate(struct op *op, struct fw_err *err)
@@ -64,6 +67,21 @@ static int answer_generate(struct op *op, struct fw_err *err)
     return o.rc;
 }
 
-const struct endpoint api_generate = { .verb = FW_GENERATE,
-                                       .ask = ask_generate,
-                                       .answer = answer_generate };
+static int tell_generate(struct op *op, struct out *o, size_t from, size_t to,
+                         const struct fw_http_text *text)
+{
+    out_open(o, '{');
+    out_key(o, "tokens");
+    out_open(o, '[');
+    for (; from < to; from++)
+        out_u64(o, NULL, op->r.ids[from]);
+    out_close(o, ']');
+    if (op->intake.text)
+        out_text(o, "text", text->data, text->len);
+    out_close(o, '}');
+    return o->rc;
+}
+
+const struct endpoint api_generate = {
+    .verb = FW_GENERATE, .ask = ask_generate, .answer = answer_generate, .tell = tell_generate
+};

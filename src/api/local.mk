@@ -1,10 +1,10 @@
 noinst_LIBRARIES += src/libapi.a
 src_libapi_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(PNG_CFLAGS)
-src_libapi_a_SOURCES = src/api/batch.c src/api/edit.c src/api/facts.c src/api/generate.c src/api/heat.c \
+src_libapi_a_SOURCES = src/api/batch.c src/api/edit.c src/api/events.c src/api/facts.c src/api/generate.c src/api/heat.c \
 	src/api/in.c src/api/inspect.c src/api/learn.c src/api/metrics.c src/api/op.c src/api/out.c \
 	src/api/predict.c src/api/query.c src/api/recall.c src/api/routes.c src/api/server.c \
 	src/api/sampling.c src/api/sessions.c src/api/snapshots.c src/api/status.c src/api/tensors.c src/api/base64.c \
-	src/api/values.c src/api/batch.h src/api/heat.h src/api/in.h src/api/op.h src/api/out.h \
+	src/api/values.c src/api/batch.h src/api/events.h src/api/heat.h src/api/in.h src/api/op.h src/api/out.h \
 	src/api/query.h src/api/sampling.h src/api/status.h src/api/base64.h include/fastweight/api.h
 # what parses and prints, without the engine
 API_LIBS = src/libapi.a $(TENSOR_LIBS) $(JANSSON_LIBS) $(PNG_LIBS)

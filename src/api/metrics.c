@@ -27,6 +27,8 @@ static const struct metric engine_metrics[] = {
     { "tokens_scored_total", "counter", "Tokens scored.", ENGINE(tokens_scored), 0 },
     { "tokens_generated_total", "counter", "Tokens sampled.", ENGINE(tokens_generated), 0 },
     { "learn_seconds_total", "counter", "Time spent learning.", ENGINE(learn_ns), 1e9 },
+    { "cancelled_requests_total", "counter", "Requests whose client went away.",
+      ENGINE(cancelled), 0 },
     { "evictions_total", "counter", "Blocks written back and dropped.", ENGINE(evictions), 0 },
     { "loads_total", "counter", "Blocks read back.", ENGINE(loads), 0 },
     { "replayed_tokens_total", "counter", "Tokens learned again from the journal.",

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "events.h"
 #include "in.h"
 #include "query.h"
 #include "status.h"
@@ -46,7 +47,7 @@ void reply_json(struct fw_http_call *call, struct fw_buf *json, int rc, struct f
         call, &(struct fw_http_reply){ .status = 200, .media = FW_HTTP_JSON, .body = json });
 }
 
-static void op_free(struct op *op)
+void op_free(struct op *op)
 {
     fw_request_done(&op->r);
     json_decref(op->root);
@@ -54,6 +55,7 @@ static void op_free(struct op *op)
     free(op->labels);
     free(op->sampling);
     ranking_free(op->ranking);
+    events_free(op->events);
     fw_buf_done(&op->out);
     free(op);
 }
@@ -155,6 +157,8 @@ void op_run(struct fw_http_call *call)
     op->r.done = on_done;
     if (read_call(op, &err) < 0)
         op_fail(op, &err);
+    else if (op->events)
+        events_submit(op);
     else
         fw_engine_submit(op->api->engine, &op->r);
 }

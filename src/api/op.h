@@ -13,6 +13,7 @@
 
 enum { OP_REPLY_MAX = 1 << 30 };
 
+struct events;
 struct op;
 struct ranking;
 struct sampling_options;
@@ -23,6 +24,9 @@ struct endpoint { /* the `arg` of a route whose handler is op_run */
     int (*ask)(struct op *op, struct fw_err *err);    /* fills op->r; NULL: id and name do */
     bool (*slice)(struct op *op);                     /* NULL, or: true while there is more */
     int (*answer)(struct op *op, struct fw_err *err); /* fills op->out and op->reply */
+    /* One event's JSON: the tokens [from, to) of a generation, and the text they add. */
+    int (*tell)(struct op *op, struct out *o, size_t from, size_t to,
+                const struct fw_http_text *text);
 };
 
 struct op {
@@ -39,12 +43,14 @@ struct op {
     struct sampling_options *sampling; /* generate, or NULL; owned */
     bool wants_file;                   /* the reply as safetensors */
     struct ranking *ranking;           /* recall, or NULL; owned */
+    struct events *events;             /* the reply is a stream of them; or NULL; owned */
     struct fw_buf out;                 /* the reply's body */
     struct fw_http_reply reply;
     char etag[64], location[32 + FW_ID_MAX];
 };
 
 void op_run(struct fw_http_call *call);
+void op_free(struct op *op);
 
 /* For ask: the session's facts as they are now, and what it takes in. */
 int op_facts(struct op *op, struct fw_err *err);

@@ -64,7 +64,7 @@ enum turn {
     EVICT,   /* leave memory */
     ANSWER,  /* the head's answer is known */
     MISSING, /* the session is deleted, and the head with it */
-    OVER,    /* the server goes down, and the head only reads */
+    OVER,    /* the head only reads, and the server goes down or its client went */
     REPEAT,  /* answer the repeat of an idempotency key */
     LOAD,    /* come into memory for the head */
     PREPARE, /* a checkpoint, so that the head can be handed over */
@@ -102,7 +102,7 @@ static enum turn turn_head(struct session *s)
         return ANSWER;
     if (s->deleted && !w->handed && (!w->started || verbs[w->r->verb].read))
         return MISSING;
-    if (verbs[w->r->verb].read && !w->handed && reads_are_over(s->e))
+    if (verbs[w->r->verb].read && !w->handed && (s->head->cancelled || reads_are_over(s->e)))
         return OVER;
     if (w->repeat)
         return w->r->async || s->durable >= w->version || s->rows == 0 ? REPEAT : REST;
@@ -151,6 +151,13 @@ void session_enqueue(struct session *s, struct fw_request *r)
     e->stats.queued++;
     e->active++;
     session_kick(s);
+}
+
+void fw_engine_cancel(struct fw_engine *e, struct fw_request *r)
+{
+    pthread_mutex_lock(&e->lock);
+    r->cancelled = true;
+    pthread_mutex_unlock(&e->lock);
 }
 
 void task_submit(struct fw_engine *e, struct fw_task *task)
@@ -206,9 +213,21 @@ static void step_verb(struct fw_work *w, uint64_t deadline)
 
 static void step_over(struct fw_work *w)
 {
+    struct session *s = w->s;
     struct fw_err err;
 
-    fw_fail(&err, FW_EAGAIN, "draining", "the server is going down");
+    bool cancelled;
+
+    if (s->checkpoint) /* a generate with learn wanted one to be handed over */
+        checkpoint_end(s, NULL);
+    pthread_mutex_lock(&s->e->lock);
+    cancelled = w->r->cancelled;
+    s->e->stats.cancelled += cancelled;
+    pthread_mutex_unlock(&s->e->lock);
+    if (cancelled)
+        fw_fail(&err, FW_EAGAIN, "cancelled", "nobody waits for it any more");
+    else
+        fw_fail(&err, FW_EAGAIN, "draining", "the server is going down");
     work_fail(w, &err);
 }
 

@@ -106,21 +106,16 @@ const struct fw_buf *fw_http_body(const struct fw_http_call *call)
     return &call->body;
 }
 
-static struct MHD_Response *make_response(struct fw_http_call *call,
-                                          const struct fw_http_reply *reply)
+void call_head_of(struct fw_http_call *call, struct MHD_Response *r,
+                  const struct fw_http_reply *reply)
 {
-    struct MHD_Response *r;
-    unsigned char *data = NULL;
-    size_t i, len = 0;
+    size_t i;
 
-    if (reply->body)
-        data = fw_buf_take(reply->body, &len);
-    r = MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
-    if (!r) {
-        free(data);
-        return NULL;
-    }
-    call->sent_bytes = len;
+    call->response = r;
+    call->status = (unsigned)reply->status;
+    call->replied = true;
+    if (!r)
+        return;
     if (reply->media)
         MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, media_name(reply->media));
     for (i = 0; i < reply->headers; i++)
@@ -129,6 +124,22 @@ static struct MHD_Response *make_response(struct fw_http_call *call,
         MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, call->allow);
     if (call->refused && call->refusal.code == FW_EAGAIN)
         MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+static struct MHD_Response *make_response(struct fw_http_call *call,
+                                          const struct fw_http_reply *reply)
+{
+    struct MHD_Response *r;
+    unsigned char *data = NULL;
+    size_t len = 0;
+
+    if (reply->body)
+        data = fw_buf_take(reply->body, &len);
+    r = MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
+    if (!r)
+        free(data);
+    else
+        call->sent_bytes = len;
     return r;
 }
 
@@ -138,9 +149,7 @@ void fw_http_reply(struct fw_http_call *call, const struct fw_http_reply *reply)
     struct MHD_Connection *connection = call->connection;
     bool asleep = call->asleep, counted = call->counted;
 
-    call->response = make_response(call, reply);
-    call->status = (unsigned)reply->status;
-    call->replied = true;
+    call_head_of(call, make_response(call, reply), reply);
     pthread_mutex_lock(&h->lock);
     h->unsent++;
     pthread_mutex_unlock(&h->lock);

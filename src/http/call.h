@@ -33,6 +33,10 @@ struct fw_http {
     uint64_t busy;         /* calls inside a handler: dispatched, not answered */
     uint64_t unsent;       /* calls whose reply is not all out */
     struct lingerer *linger;
+    struct fw_http_call *streams; /* list of calls whose reply is a stream */
+    pthread_t pulse;
+    pthread_cond_t pulse_stop;
+    bool pulsing; /* false: the thread shall end, or there is none */
     struct fw_http_stats stats;
     struct fw_http_route_stats *route_stats; /* (routes + 1) */
 };
@@ -59,6 +63,12 @@ struct fw_http_call {
     bool counted; /* in busy */
     bool replied;
     bool early; /* answered before its body came: the connection will be closed */
+    struct fw_http_stream stream; /* pull NULL: it is none */
+    struct fw_http_call *stream_next, *stream_prev;
+    bool woken;                    /* pull again before going to sleep */
+    bool over;                     /* pull will not return 0 any more */
+    uint64_t slept_ns;             /* when it was suspended */
+    uint64_t sent_ns;              /* server's thread: when a stream last gave something */
     struct MHD_Response *response; /* NULL when even that failed: the connection closes */
     unsigned status;
     size_t sent_bytes;
@@ -78,6 +88,15 @@ struct fw_http_call *call_new(struct fw_http *h, struct MHD_Connection *connecti
                               const char *url, const char *method);
 void call_free(struct fw_http_call *call);
 void call_refuse(struct fw_http_call *call); /* makes its refusal the reply */
+
+/* Makes a response's head; takes over r, which may be NULL. */
+void call_head_of(struct fw_http_call *call, struct MHD_Response *r,
+                  const struct fw_http_reply *reply);
+
+/* stream.c */
+int stream_start(struct fw_http *h, struct fw_err *err); /* the thread that pings */
+void stream_stop(struct fw_http *h);
+void stream_gone(struct fw_http_call *call); /* before call_free */
 
 /* stats.c */
 void stats_count(struct fw_http *h, const struct fw_http_call *call);

@@ -19,6 +19,7 @@ static const struct {
     { FW_HTTP_SAFETENSORS, "application/vnd.safetensors", "application/vnd.safetensors" },
     { FW_HTTP_PNG, "image/png", "image/png" },
     { FW_HTTP_JSON, "application/x-www-form-urlencoded", "" },
+    { FW_HTTP_EVENTS, "text/event-stream", "text/event-stream" },
     { FW_HTTP_METRICS, "", "text/plain; version=0.0.4; charset=utf-8" },
 };
 

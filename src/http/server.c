@@ -4,8 +4,9 @@
  * with the head, then with pieces of the body, then once more: dispatch. A `later` handler is
  * run on a worker: the connection is suspended first and enqueued then, for the worker may
  * answer before this thread returns. After the resume on_request is called again and sends the
- * stored reply. on_completed alone frees a call. Stopping the library with a suspended
- * connection would abort, so drain waits until no call is inside a handler. */
+ * stored reply, or pulls a stream (stream.c). on_completed alone frees a call. Stopping the
+ * library with a suspended connection would abort, so drain waits until no call is inside a
+ * handler. */
 #include "config.h"
 
 #include "call.h"
@@ -116,6 +117,8 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **ow
     fw_log(h->config.log, FW_LOG_DEBUG, "%s %s %u %zu bytes in %zu bytes out %llu us",
            call->method, call->url, call->status, call->body.len, call->sent_bytes,
            (unsigned long long)((fw_clock_mono_ns() - call->start_ns) / 1000));
+    if (call->stream.pull)
+        stream_gone(call);
     call_free(call);
 }
 
@@ -166,13 +169,14 @@ int fw_http_start(struct fw_http **ret, const struct fw_http_config *c, struct f
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&h->calmer, &attr);
+    pthread_cond_init(&h->pulse_stop, &attr);
     pthread_condattr_destroy(&attr);
     h->route_stats = calloc(c->routes + 1, sizeof h->route_stats[0]);
     if (!h->route_stats) {
         fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a server");
         goto fail;
     }
-    if (linger_new(&h->linger, err) < 0 ||
+    if (linger_new(&h->linger, err) < 0 || stream_start(h, err) < 0 ||
         listen_open(c->listen, &h->fd, h->address, err) < 0 || start_daemon(h, err) < 0)
         goto fail;
     *ret = h;
@@ -219,6 +223,7 @@ void fw_http_stop(struct fw_http *h)
 {
     if (!h)
         return;
+    stream_stop(h);
     if (h->daemon) {
         MHD_quiesce_daemon(h->daemon); /* the socket stays ours, also without a drain */
         MHD_stop_daemon(h->daemon);
@@ -226,6 +231,7 @@ void fw_http_stop(struct fw_http *h)
     linger_free(h->linger);
     if (h->fd >= 0)
         close(h->fd);
+    pthread_cond_destroy(&h->pulse_stop);
     pthread_cond_destroy(&h->calmer);
     pthread_mutex_destroy(&h->lock);
     free(h->route_stats);

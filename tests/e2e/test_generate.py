@@ -1,7 +1,12 @@
 #!/usr/bin/python3
-"""generate: every sampling option and what it refuses."""
+"""generate: every sampling option and what it refuses; tokens as server-sent events."""
+import contextlib
+import json
 import math
+import re
+import socket
 import sys
+import time
 
 sys.dont_write_bytecode = True
 import fw  # noqa: E402
@@ -81,6 +86,250 @@ class Sampling(fw.Case):
         e = self.refused(self.c.call("POST", "/v1/sessions/e/generate",
                                      {"max_tokens": 1, "stop": "x"}), 422)
         self.assertEqual((e["param"], e["reason"]), ("stop", "no_text"))
+
+
+class Stream:
+    """One request whose reply is read event by event from a raw socket."""
+
+    def __init__(self, port, path, body, window=None):
+        data = json.dumps(body).encode()
+        self.sock = socket.socket()
+        if window:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+        self.sock.settimeout(120)
+        self.sock.connect(("127.0.0.1", port))
+        self.sock.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                          f"application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+        self.file = self.sock.makefile("rb")
+        self.status = int(self.file.readline().split()[1])
+        self.headers = {}
+        while line := self.file.readline().strip():
+            key, _, value = line.decode().partition(": ")
+            self.headers[key.lower()] = value
+        self.text, self.ended = b"", False
+
+    def chunk(self):
+        """Reads one chunk; false at the last."""
+        size = int(self.file.readline(), 16)
+        got = self.file.read(size)
+        assert len(got) == size and self.file.readline() == b"\r\n"
+        self.text += got
+        self.ended = size == 0
+        return not self.ended
+
+    def event(self):
+        """The next event's or comment's lines, or None at the end."""
+        while b"\n\n" not in self.text:
+            if self.ended or not self.chunk():
+                assert not self.text, self.text
+                return None
+        got, _, self.text = self.text.partition(b"\n\n")
+        return got.decode()
+
+    def all(self):
+        """(objects, comments) up to [DONE]; nothing may follow it."""
+        objects, comments = [], 0
+        while (e := self.event()) != "data: [DONE]":
+            if e.startswith(": "):
+                comments += 1
+                continue
+            assert e.startswith("data: ") and "\n" not in e, e
+            objects.append(json.loads(e[6:]))
+        assert self.event() is None
+        return objects, comments
+
+    def close(self, reset=False):
+        if reset:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.file.close()
+        self.sock.close()
+
+
+class Events(fw.Case):
+    def setUp(self):
+        super().setUp()
+        self.d = self.daemon()
+        self.c = self.d.client()
+        s.AUTO.create(self.c, "a")
+        self.c.post("a", "learn", s.text(3000), type="text/plain")
+
+    def stream(self, id="a", **body):
+        window = body.pop("window", None)
+        got = Stream(self.d.port, f"/v1/sessions/{id}/generate", {"stream": True, **body}, window)
+        self.stack.callback(got.close)
+        return got
+
+    def metric(self, name):
+        text = self.c.call("GET", "/metrics").body.decode()
+        return int(re.search(rf"(?m)^fastweightd_{name} (\d+)$", text)[1])
+
+    def until(self, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not what():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
+    def test_the_events_together_are_the_whole_reply(self):
+        for o in ({"max_tokens": 500, "temperature": 1.5}, {"max_tokens": 1, "temperature": 0},
+                  {"max_tokens": 300, "stop": ["the", " a "], "prefix": "and "},
+                  {"max_tokens": 40, "learn": True, "stop": "q"},
+                  {"max_tokens": 9, "stop_tokens": list(range(97, 113))}):
+            twin = self.c.ok("POST", "/v1/sessions/a/fork", {"id": "twin"})["id"]
+            whole = self.c.post(twin, "generate", {"seed": 9, **o})
+            got = self.stream(seed=9, **o)
+            self.assertEqual((got.status, got.headers["content-type"]), (200, "text/event-stream"))
+            objects, _ = got.all()
+            last = objects.pop()
+            for key in ("version", "durable_version"):
+                whole.pop(key, None), last.pop(key, None)
+            self.assertEqual(last, whole)
+            self.assertEqual([t for e in objects for t in e["tokens"]], whole["tokens"])
+            self.assertEqual("".join(e["text"] for e in objects), whole["text"])
+            self.assertEqual(self.c.hash("a"), self.c.hash(twin))
+            self.c.ok("DELETE", "/v1/sessions/twin")
+
+    def test_text_never_ends_inside_a_character(self):
+        s.AUTO.create(self.c, "u")
+        self.c.post("u", "learn", ("\u4e16\u00e9\U0001f600 " * 60).encode(), type="text/plain")
+        seen = ""
+        for n in range(1, 12):
+            objects, _ = self.stream("u", max_tokens=n, temperature=0).all()
+            seen = "".join(e["text"] for e in objects[:-1])
+            self.assertEqual(seen, bytes(objects[-1]["tokens"]).decode(errors="replace"))
+        self.assertIn("\u4e16\u00e9\U0001f600", seen)
+        objects, _ = self.stream("u", max_tokens=4000, temperature=0).all()
+        self.assertNotIn("\ufffd", "".join(e["text"] for e in objects[:-2]))
+
+    def test_ids_without_text_are_told_too(self):
+        s.EVENTS.create(self.c, "e")
+        s.EVENTS.learn(self.c, "e", s.EVENTS.tokens(2000))
+        objects, _ = self.stream("e", max_tokens=50).all()
+        self.assertNotIn("text", objects[0])
+        self.assertEqual([t for e in objects[:-1] for t in e["tokens"]], objects[-1]["tokens"])
+
+    def test_what_is_refused_at_once_has_its_status(self):
+        for id, body, status in (("none", {"max_tokens": 1}, 404), ("a", {}, 422),
+                                 ("a", {"max_tokens": 1, "top_p": 2}, 422),
+                                 ("a", {"max_tokens": 1, "logit_bias": {"300": 1}}, 422)):
+            self.refused(self.c.call("POST", f"/v1/sessions/{id}/generate",
+                                     {"stream": True, **body}), status)
+        self.refused(self.c.call("POST", "/v1/sessions/a/generate",
+                                 {"max_tokens": 1, "stream": 1}), 422)
+
+    def test_a_failure_on_the_way_is_an_event(self):
+        with fw.Workers() as w:
+            w.run(lambda: fw.Client(self.d.port).post("a", "learn", s.text(400000),
+                                                      type="text/plain"))
+            self.until(lambda: self.metric("queued_requests") > 0)
+            got = self.stream(max_tokens=5)
+            self.c.ok("DELETE", "/v1/sessions/a")
+            e = got.event()
+            while e.startswith(": "):
+                e = got.event()
+            self.assertTrue(e.startswith("event: error\ndata: {"), e)
+            self.assertEqual(json.loads(e.split("data: ")[1])["error"]["code"], 404)
+            self.assertIsNone(got.event())
+
+    def test_a_connection_serves_a_stream_and_then_more(self):
+        got = self.stream(max_tokens=10)
+        got.all()
+        got.sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertEqual(got.file.readline(), b"HTTP/1.1 200 OK\r\n")
+
+    def test_a_client_that_leaves_ends_the_work(self):
+        for reset in (False, True):
+            before, gone = self.metric("tokens_generated_total"), self.metric("cancelled_requests_total")
+            got = self.stream(max_tokens=65536)
+            got.event()
+            got.close(reset)
+            self.until(lambda: self.metric("cancelled_requests_total") == gone + 1)
+            self.assertEqual(self.metric("tokens_generated_total"), before)
+        version = self.c.facts("a")["version"]
+        got = self.stream(max_tokens=65536, learn=True)
+        got.event()
+        got.close()
+        self.until(lambda: self.metric("cancelled_requests_total") == 3)
+        self.assertEqual(self.c.facts("a")["version"], version)
+        self.until(lambda: self.metric("http_requests_in_flight") == 1)
+
+    def test_a_slow_reader_holds_up_nobody(self):
+        got = self.stream(max_tokens=20000, window=4096)
+        self.until(lambda: self.metric("tokens_generated_total") == 20000, 120)
+        self.c.post("a", "learn", b"more", type="text/plain")
+        objects, _ = got.all()
+        self.assertEqual(len(objects[-1]["tokens"]), 20000)
+        self.assertEqual([t for e in objects[:-1] for t in e["tokens"]], objects[-1]["tokens"])
+
+    def test_64_streams_at_once_are_all_whole(self):
+        whole = [self.c.post("a", "generate", {"max_tokens": 120, "seed": i})["tokens"]
+                 for i in range(4)]
+
+        def one(i):
+            got = Stream(self.d.port, "/v1/sessions/a/generate",
+                         {"stream": True, "max_tokens": 120, "seed": i % 4})
+            with contextlib.closing(got):
+                objects, _ = got.all()
+                assert objects[-1]["tokens"] == whole[i % 4]
+                assert [t for e in objects[:-1] for t in e["tokens"]] == whole[i % 4]
+
+        with fw.Workers() as w:
+            for i in range(64):
+                w.run(one, i)
+
+    def test_comments_come_while_a_stream_waits_for_its_turn(self):
+        with fw.Workers() as w:
+            w.run(lambda: fw.Client(self.d.port).post("a", "learn", s.text(1500000),
+                                                      type="text/plain"))
+            self.until(lambda: self.metric("queued_requests") > 0)
+            began = time.monotonic()
+            objects, comments = self.stream(max_tokens=3).all()
+            if time.monotonic() - began > 9:  # the first comes after 5 to 7.5 s
+                self.assertGreater(comments, 0)
+        self.assertEqual(len(objects[-1]["tokens"]), 3)
+
+
+class Ends(fw.Case):
+    def test_a_stop_finishes_streams_or_ends_them_in_time(self):
+        d = self.daemon("--drain-timeout-s", "2")
+        c = d.client()
+        s.AUTO.create(c, "a")
+        c.post("a", "learn", s.text(3000), type="text/plain")
+        version = c.facts("a")["version"]
+        short = Stream(d.port, "/v1/sessions/a/generate", {"max_tokens": 200, "stream": True})
+        long = Stream(d.port, "/v1/sessions/a/generate", {"max_tokens": 65536, "stream": True,
+                                                          "learn": True})
+        slow = Stream(d.port, "/v1/sessions/a/generate", {"max_tokens": 65536, "stream": True}, 4096)
+        short.event()
+        began = time.monotonic()
+        d.terminate()
+        self.assertEqual(len(short.all()[0][-1]["tokens"]), 200)
+        while (e := long.event()).startswith((": ", "data: ")):
+            self.assertNotIn("[DONE]", e)
+        self.assertIn("event: error", e)
+        self.assertIsNone(long.event())
+        self.assertEqual(d.wait(), 0)
+        self.assertLess(time.monotonic() - began, 60)
+        for x in (short, long, slow):
+            x.close()
+        d.start()
+        self.assertEqual(d.client().facts("a")["version"], version)
+
+    def test_a_kill_in_the_middle_of_a_stream_that_learns_leaves_nothing_of_it(self):
+        d = self.daemon()
+        c = d.client()
+        s.AUTO.create(c, "a")
+        c.post("a", "learn", s.text(3000), type="text/plain")
+        before = c.hash("a")
+        got = Stream(d.port, "/v1/sessions/a/generate", {"max_tokens": 65536, "stream": True,
+                                                         "learn": True})
+        got.event()
+        d.kill()
+        with contextlib.suppress(OSError, AssertionError, ValueError):
+            while got.event():
+                pass
+        got.close()
+        d.start()
+        self.assertEqual(d.client().hash("a"), before)
 
 
 if __name__ == "__main__":
