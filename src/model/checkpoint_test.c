@@ -177,6 +177,28 @@ START_TEST(every_tensor_must_be_there_in_its_shape_and_type)
 }
 END_TEST
 
+START_TEST(nothing_has_no_elements)
+{
+    static const char *const names[] = { "emb.weight", "head.weight", "head.bias",
+                                         "blocks.0.att.w1", "blocks.0.ffn.key.weight" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct testing *t = testing_rwkv7(true);
+
+        if (strcmp(names[i], "head.bias") == 0)
+            testing_add(t, names[i], 1, 19, 0, 0);
+        for (size_t w = 0; w < t->tensors.count; w++)
+            if (strcmp(t->item[w].name, names[i]) == 0) {
+                t->item[w].shape[t->item[w].ndim - 1] = 0;
+                t->item[w].bytes = 0;
+            }
+        testing_save(t);
+        must_refuse(t, "needed");
+        testing_remove(t);
+    }
+}
+END_TEST
+
 START_TEST(any_cut_of_the_file_is_refused)
 {
     struct testing *t = makers[_i]();
@@ -295,6 +317,7 @@ int main(void)
     tcase_add_test(tc, a_directory_without_its_files_is_refused);
     tcase_add_test(tc, every_setting_that_is_read_has_a_range);
     tcase_add_loop_test(tc, every_tensor_must_be_there_in_its_shape_and_type, 0, 3);
+    tcase_add_test(tc, nothing_has_no_elements);
     tcase_add_loop_test(tc, any_cut_of_the_file_is_refused, 0, 3);
     tcase_add_test(tc, shards_are_one_checkpoint);
     tcase_add_test(tc, masks_that_hugging_face_stores_are_passed_over);

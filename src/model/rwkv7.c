@@ -36,6 +36,7 @@ struct layer {
     struct low_rank w, a, v, g;
     const float *k_k, *k_a, *r_k; /* (C,) */
     struct fw_linear r, k, val, out, ffn_k, ffn_v;
+    double group_eps; /* of ln_x */
 };
 
 enum { ANY, C, VOCAB, RANK_W, RANK_A, RANK_V, RANK_G, FF, DIMS };
@@ -160,7 +161,8 @@ static bool is_official(const struct fw_checkpoint *c)
     return fw_weights_look(&c->weights, "emb.weight") != NULL;
 }
 
-/* Heads of head_dim; where config.json says neither, r_k (heads, head_dim) does. */
+/* head_dim goes before num_heads; where config.json says neither, r_k (heads, head_dim) does.
+ */
 static int read_heads(struct fw_checkpoint *c, struct fw_err *err)
 {
     const struct fw_tensor *r_k = fw_weights_look(
@@ -173,9 +175,8 @@ static int read_heads(struct fw_checkpoint *c, struct fw_err *err)
         head_dim = (size_t)r_k->shape[1];
     if (head_dim == 0 && heads)
         head_dim = d / heads;
-    if (head_dim == 0 || head_dim > 4096 || d % head_dim || (heads && heads != d / head_dim))
-        return BAD(err, "config.json: %zu heads of %zu are no %zu channels", heads, head_dim,
-                   d);
+    if (head_dim == 0 || head_dim > 4096 || d % head_dim)
+        return BAD(err, "config.json: heads of %zu do not divide %zu channels", head_dim, d);
     c->shape.heads = (uint32_t)(d / head_dim);
     c->shape.d_k = c->shape.d_v = (uint32_t)head_dim;
     return 0;
@@ -194,6 +195,7 @@ static int take_layers(struct fw_checkpoint *c, size_t *dims, struct fw_err *err
             (i > 0 && fw_weights_take(&c->weights, prefix, ours ? official_later : fla_later,
                                       dims, &l[i], err) < 0))
             return -1;
+        l[i].group_eps = ours ? 64e-5 : (double)c->shape.d_k * c->set.eps;
     }
     return 0;
 }
@@ -360,7 +362,6 @@ static void finish(const struct layer *l, const struct fw_checkpoint *ck, const 
                    struct fw_chunk *c, float *o)
 {
     size_t d = ck->shape.d_model, d_k = ck->shape.d_k;
-    double eps = is_official(ck) ? 64e-5 : (double)d_k * ck->set.eps;
     float *bonus = fw_chunk_take(c, 1, d_k);
 
     for (size_t i = 0; i < c->n * ck->shape.heads; i++) {
@@ -368,7 +369,7 @@ static void finish(const struct layer *l, const struct fw_checkpoint *ck, const 
         float sum;
 
         fw_parts()->layer_norm(o + at, d_k, l->ln_x.w + channel,
-                               l->ln_x.b ? l->ln_x.b + channel : NULL, eps, o + at);
+                               l->ln_x.b ? l->ln_x.b + channel : NULL, l->group_eps, o + at);
         memcpy(bonus, y->r + at, d_k * sizeof *bonus);
         fw_parts()->scale(bonus, y->k + at, d_k);
         sum = (float)fw_parts()->dot(bonus, l->r_k + channel, d_k);

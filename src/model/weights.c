@@ -8,13 +8,9 @@
 
 #include "weights.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "fastweight/num.h"
 #include "shards.h"
@@ -217,12 +213,12 @@ static int take_turned(struct fw_weights *w, const struct fw_tensor *t, struct f
     return 0;
 }
 
-/* A dimension of the want against that of the tensor; free ones are set. */
+/* A dimension of the want against that of the tensor, which is never 0; free ones are set. */
 static int fits(size_t *dim, uint64_t have)
 {
-    if (*dim == 0 && have > 0 && have <= UINT32_MAX)
+    if (*dim == 0 && have <= UINT32_MAX)
         *dim = (size_t)have;
-    return *dim == have;
+    return have > 0 && *dim == have;
 }
 
 static int shape_fits(const struct fw_tensor *t, const struct fw_want *want, size_t *dims)
