@@ -2,7 +2,11 @@
  *
  * A body is the tensor "tokens" (n,), U32. The fast weights of the layers are the context: all
  * of the block is registers, so a read that goes on past the block as it is learns on a copy of
- * it, and a view only looks. bits = -ln p / ln 2, rounded once, here. */
+ * it, and a view only looks. bits = -ln p / ln 2, rounded once, here.
+ *
+ * config.weights is the hash of the checkpoint's weights. It is always in the resolved
+ * configuration, so a state is never read with weights that did not make it: a stored session
+ * answers state_corrupt, an import is refused. */
 #include "config.h"
 
 #include "fastweight/learner.h"
@@ -57,20 +61,44 @@ static struct fw_about about(const struct fw_model_shape *s, const struct fw_par
     return a;
 }
 
+/* *ret: the configuration without `weights`, which must be the checkpoint's where it is said.
+ */
+static int check_weights(const struct fw_params *config, const struct fw_model_shape *s,
+                         struct fw_params *ret, struct fw_err *err)
+{
+    const char *said = s->weights;
+
+    if (fw_params_get_string(config, "weights", &said, err) < 0)
+        return -1;
+    if (strcmp(said, s->weights) != 0)
+        return fw_fail_param(err, FW_EINVAL, "other_weights", "config.weights",
+                             "the checkpoint's weights are %s, not %.32s", s->weights, said);
+    ret->count = 0;
+    for (size_t i = 0; i < config->count; i++)
+        if (strcmp(config->item[i].key, "weights") != 0)
+            ret->item[ret->count++] = config->item[i];
+    return 0;
+}
+
 static int open_checkpoint(struct fw_learner **ret, const struct fw_models *catalogue,
                            const char *model, const struct fw_params *config,
                            struct fw_params *resolved, struct fw_err *err)
 {
     const struct fw_model_entry *entry = fw_models_find(catalogue, model);
+    const struct fw_model_shape *shape = fw_checkpoint_shape(entry->checkpoint);
     struct transformer *t = calloc(1, sizeof *t);
+    struct fw_params asked;
 
     if (!t)
         return no_memory(err);
-    if (fw_model_new(&t->plan, entry->checkpoint, config, resolved, err) < 0) {
+    if (check_weights(config, shape, &asked, err) < 0 ||
+        fw_model_new(&t->plan, entry->checkpoint, &asked, resolved, err) < 0 ||
+        fw_params_set_string(resolved, "weights", shape->weights, err) < 0) {
+        fw_model_free(t->plan);
         free(t);
         return -1;
     }
-    t->about = about(fw_checkpoint_shape(entry->checkpoint), resolved);
+    t->about = about(shape, resolved);
     t->base.kind = &fw_learner_transformer;
     t->base.layout = fw_model_layout(t->plan);
     t->base.vocab = fw_model_vocab(t->plan);

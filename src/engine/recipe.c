@@ -78,14 +78,14 @@ void recipe_unref(struct fw_engine *e, struct recipe *rc)
     recipe_free(rc);
 }
 
-/* (locked) The one with that question or that text, counted, or NULL. */
+/* (locked) The one with that question or that text, whole or broken, counted, or NULL. */
 static struct recipe *find(struct fw_engine *e, const char *model, const char *asked,
-                           const char *text)
+                           const char *text, bool whole)
 {
     struct recipe *rc;
 
     for (rc = e->recipes; rc; rc = rc->next) {
-        if (strcmp(rc->model, model) == 0 &&
+        if (strcmp(rc->model, model) == 0 && !rc->learner == !whole &&
             ((asked && strcmp(rc->asked, asked) == 0) || (text && strcmp(rc->text, text) == 0)))
             return recipe_ref(rc);
     }
@@ -128,7 +128,7 @@ static struct recipe *share(struct fw_engine *e, struct recipe *rc)
     struct recipe *other;
 
     pthread_mutex_lock(&e->lock);
-    other = find(e, rc->model, NULL, rc->text);
+    other = find(e, rc->model, NULL, rc->text, rc->learner != NULL);
     if (!other) {
         rc->refs = 1;
         rc->next = e->recipes;
@@ -150,7 +150,7 @@ int recipe_open(struct fw_engine *e, const char *model, const struct fw_params *
     if (fw_params_print(config, asked, sizeof asked, err) < 0)
         return -1;
     pthread_mutex_lock(&e->lock);
-    rc = find(e, model, asked, NULL);
+    rc = find(e, model, asked, NULL, true);
     pthread_mutex_unlock(&e->lock);
     if (!rc) {
         if (recipe_new(e, model, config, &rc, err) < 0)
@@ -184,7 +184,7 @@ int recipe_of_row(struct fw_engine *e, const struct fw_store_session *row, struc
     struct fw_err why;
 
     pthread_mutex_lock(&e->lock);
-    rc = find(e, row->model, NULL, row->config);
+    rc = find(e, row->model, NULL, row->config, true);
     pthread_mutex_unlock(&e->lock);
     if (rc) {
         *ret = rc;

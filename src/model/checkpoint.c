@@ -29,6 +29,7 @@ static int open_all(struct fw_checkpoint *c, const char *dir, struct fw_err *err
     if (fw_weights_open(&c->weights, dir, err) < 0 || c->arch->open(c, err) < 0 ||
         fw_weights_all_taken(&c->weights, c->arch->ignored, err) < 0)
         return -1;
+    fw_hash_hex(fw_weights_hash(&c->weights), s->weights);
     s->layers = (uint32_t)c->set.layers;
     s->vocab = (uint32_t)c->embed.out;
     s->d_model = (uint32_t)c->embed.in;

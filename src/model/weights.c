@@ -331,3 +331,23 @@ int fw_weights_all_taken(const struct fw_weights *w, const char *const *ignored,
     }
     return 0;
 }
+
+struct fw_hash fw_weights_hash(const struct fw_weights *w)
+{
+    struct fw_hash sum = { 0, 0 };
+
+    for (size_t i = 0; i < w->rows; i++) {
+        const struct fw_tensor *t = w->row[i].tensor;
+        const uint64_t type = t->dtype;
+        struct fw_hash data = fw_hash128(t->data, t->bytes);
+        const struct fw_hash_piece piece[] = { { &sum, sizeof sum },
+                                               { t->name, strlen(t->name) + 1 },
+                                               { &type, sizeof type },
+                                               { t->shape, t->ndim * sizeof t->shape[0] },
+                                               { &data, sizeof data } };
+
+        if (w->row[i].taken)
+            sum = fw_hash128_pieces(piece, sizeof piece / sizeof piece[0]);
+    }
+    return sum;
+}

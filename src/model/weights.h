@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "fastweight/hash.h"
 #include "fastweight/project.h"
 #include "fastweight/tensor.h"
 
@@ -49,5 +50,7 @@ int fw_weights_take(struct fw_weights *w, const char *prefix, const struct fw_wa
 /* FW_EINVAL "bad_model" naming a tensor that nobody took, but for names that end like this. */
 int fw_weights_all_taken(const struct fw_weights *w, const char *const *ignored,
                          struct fw_err *err);
+/* Of what was taken: names, types, shapes, elements; however it lies in files. */
+struct fw_hash fw_weights_hash(const struct fw_weights *w);
 
 #endif

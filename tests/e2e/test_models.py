@@ -218,6 +218,26 @@ class Catalogue(Base):
         c = self.d.restart().client()
         self.assertEqual(c.hash("a"), before)
 
+    def test_a_state_is_never_read_with_weights_that_did_not_make_it(self):
+        path = checkpoints.make_gpt2(self.models)
+        c = self.serve()
+        weights = c.create("a", "noise")["config"]["weights"]
+        c.post("a", "learn", {"text": "remember"})
+        before, file = c.hash("a"), c.export("a")
+        os.rename(path, self.models + "/.noise")
+        checkpoints.make_gpt2(self.models, seed=2)
+        c = self.d.restart().client()
+        self.refused(c.call("POST", "/v1/sessions/a/learn", {"tokens": [1]}), 500)
+        self.refused(c.call("POST", "/v1/sessions", {"model": "noise", "config": {
+            "weights": weights}}), 422)
+        self.assertNotEqual(c.create("b", "noise")["config"]["weights"], weights)
+        r = c.call("PUT", "/v1/sessions/b/import", file, type="application/vnd.safetensors")
+        self.refused(r, 422)
+        shutil.rmtree(path)
+        os.rename(self.models + "/.noise", path)
+        c = self.d.restart().client()
+        self.assertEqual(c.hash("a"), before)
+
 
 class Real(Base):
     def test_rwkv7_gives_the_logits_of_its_reference(self):
