@@ -4,7 +4,7 @@ experiments_memory_lab_SOURCES = experiments/memory/main.c experiments/memory/la
 	experiments/memory/lab.h experiments/memory/recall.c experiments/memory/evict.c \
 	experiments/memory/four.c experiments/memory/heads.c experiments/memory/mqar.c \
 	experiments/memory/schlag.c experiments/memory/self.c experiments/memory/words.c
-experiments_memory_lab_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
+experiments_memory_lab_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) $(XXHASH_LIBS)
 EXTRA_DIST += experiments/memory/run.sh experiments/memory/capacity.gp experiments/memory/drift.gp \
 	experiments/memory/evict.gp
 dist_check_SCRIPTS += tests/experiments.sh

@@ -6,7 +6,7 @@ allow() { case $1 in
   tensor) echo "base num tensor jansson" ;;
   stream) echo "base num tensor stream" ;;
   memory) echo "base num tensor memory" ;;
-  model)  echo "base num tensor memory model jansson" ;;
+  model)  echo "base num tensor memory model jansson pcre2" ;;
   patch)  echo "base num tensor model patch" ;;
   store)  echo "base store sqlite3" ;;
   engine) echo "base num tensor stream memory model patch store engine" ;;
@@ -32,7 +32,7 @@ for f in src/*/*.c src/*/*.h include/fastweight/*.h; do
   for h in $(sed -n 's,^#include "fastweight/\([a-z0-9]*\)\.h".*,\1,p' "$f"); do
     case $ok in *" $(room_of "$h") "*) ;; *) echo "$f: $own may not open fastweight/$h.h"; bad=1 ;; esac
   done
-  for l in $(sed -n 's,^#include <\(cblas\|jansson\|sqlite3\|microhttpd\)\.h>.*,\1,p' "$f"); do
+  for l in $(sed -n 's,^#include <\(cblas\|jansson\|pcre2\|sqlite3\|microhttpd\)\.h>.*,\1,p' "$f"); do
     case $ok in *" $l "*) ;; *) echo "$f: $own may not use <$l.h>"; bad=1 ;; esac
   done
   if grep '#include ".*/' "$f" | grep -v '"fastweight/'; then echo "$f: reaches into another room"; bad=1; fi

@@ -63,7 +63,7 @@ check_PROGRAMS += tests/golden_check
 tests_golden_check_SOURCES = tests/golden_check.c tests/golden.h tests/golden_case.c \
 	tests/golden_models.c tests/golden_state.c tests/golden_request.c tests/golden_rules.c tests/golden_rules.h
 tests_golden_check_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/model $(JANSSON_CFLAGS)
-tests_golden_check_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
+tests_golden_check_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(PCRE2_LIBS) $(XXHASH_LIBS)
 dist_check_SCRIPTS += tests/golden.sh
 # Cases of which the shapes a and b are here, one family a line.
 GOLDEN_AB = 01a_linear_attn 01b_linear_attn_norm 01c_linear_attn_elu_norm 01d_linear_attn_elu \

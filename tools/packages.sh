@@ -2,7 +2,7 @@
 # Only Debian's own packages; nothing else is ever downloaded.
 BUILD_PACKAGES="gcc make autoconf automake pkg-config libc6-dev libmicrohttpd-dev libjansson-dev
 libopenblas-dev liblapacke-dev libsqlite3-dev libinih-dev libsystemd-dev libcurl4-openssl-dev
-libxxhash-dev libpng-dev check curl jq ca-certificates"
+libxxhash-dev libpng-dev libpcre2-dev check curl jq ca-certificates"
 TEST_PACKAGES="python3 procps"
 FULL_PACKAGES="clang libclang-rt-14-dev clang-format valgrind systemd xz-utils"
 

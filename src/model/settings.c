@@ -16,6 +16,8 @@
 
 #include <jansson.h>
 
+#include "tokens.h"
+
 #define BAD(err, ...)   fw_fail(err, FW_EINVAL, "bad_model", __VA_ARGS__)
 #define MAX_CONFIG_JSON ((size_t)1 << 20)
 
@@ -213,15 +215,15 @@ static int read_architecture(struct fw_settings *s, const json_t *config, struct
 /* What config.json does not say, a file beside it does. */
 static void guess_tokenizer(struct fw_settings *s, const char *dir)
 {
-    static const struct {
-        const char *file, *kind;
-    } files[] = { { "rwkv_vocab.txt", "rwkv_world" }, { "tokenizer.json", "bpe" } };
-    char path[4096];
+    char path[4096], name[128];
 
-    for (size_t i = 0; i < sizeof files / sizeof files[0] && !s->tokenizer[0]; i++)
-        if (snprintf(path, sizeof path, "%s/%s", dir, files[i].file) < (int)sizeof path &&
-            access(path, R_OK) == 0)
-            snprintf(s->tokenizer, sizeof s->tokenizer, "%s", files[i].kind);
+    if (s->tokenizer[0])
+        return;
+    if (tokens_world_name(dir, name) == 0)
+        snprintf(s->tokenizer, sizeof s->tokenizer, "rwkv_world");
+    else if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) < (int)sizeof path &&
+             access(path, R_OK) == 0)
+        snprintf(s->tokenizer, sizeof s->tokenizer, "bpe");
 }
 
 static int read_words(struct fw_settings *s, const json_t *config, struct fw_err *err)
