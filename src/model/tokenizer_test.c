@@ -269,8 +269,10 @@ static void write_bpe(const char *pre, const char *model, const char *vocab, con
     write_file("tokenizer.json", text);
 }
 
-#define PLAIN  "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
-#define VOCAB  "\"ab\":256,\"abc\":257,\"bc\":258,\"\\u0120a\":259,\"aa\":260,\"\\u0120ab\":261,"
+#define PLAIN "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
+#define VOCAB                                                                                  \
+    "\"ab\":256,\"abc\":257,\"bc\":258,\"\\u0120a\":259,"                                      \
+    "\"aa\":260,\"\\u0120ab\":261,"
 #define MERGES "[\"b c\",\"a b\",\"ab c\",\"a a\",\"\\u0120 a\",\"\\u0120a b\"]"
 
 /* By hand. Ranks: bc 0, ab 1, abc 2, aa 3, Ga 4, Gab 5. "abc": b c first, and no merge of a and
