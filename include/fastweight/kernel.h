@@ -39,14 +39,15 @@ struct fw_reads { /* n queries of one head */
     size_t o_stride;
 };
 
+#define FW_TOKEN_COLUMNS 2048 /* d_v of a token, at most */
+
 struct fw_token { /* one pair of every head; the heads follow each other in each array */
     size_t heads, d_k, d_v;
     float *S, *pending_k, *pending_e; /* (heads, d_k, d_v), (heads, d_k), (heads, d_v) */
     unsigned char *valid;             /* (heads,) */
     const float *k, *v;               /* (heads, d_k), (heads, d_v) */
     const float *beta, *g;            /* (heads,); g NULL: no decay */
-    float *err;                       /* (heads, d_v), written */
-    double *residual;                 /* (heads,), written: |err| */
+    double *residual;                 /* (heads,), written: |v - S'k| */
 };
 
 struct fw_kernels {

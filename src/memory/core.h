@@ -5,6 +5,8 @@
 #ifndef CORE_H
 #define CORE_H
 
+#include <string.h>
+
 #include "rule.h"
 
 static inline const float *fw_row(struct fw_rows r, size_t t)
@@ -16,6 +18,25 @@ static inline const float *fw_row(struct fw_rows r, size_t t)
 static inline float fw_scalar(const struct fw_span *s, size_t in, size_t t)
 {
     return *fw_row(s->in[in], t);
+}
+
+/* The row of token `at` of an input, (heads, inner); NULL when the body has none. Names of at
+ * most seven letters, compared at once: a pair is learned in less time than a few calls of
+ * strcmp take. */
+static inline const float *fw_token_row(const struct fw_memory *m, const struct fw_tensors *in,
+                                        size_t input, size_t at)
+{
+    const struct fw_place *p = &m->place[input];
+    const struct fw_tensor *t = in->item, *end = t + in->count;
+    uint64_t first;
+
+    _Static_assert(sizeof t->name >= sizeof first, "a name has eight bytes");
+    for (; t < end; t++) {
+        memcpy(&first, t->name, sizeof first);
+        if ((first & p->of_first) == p->first)
+            return (const float *)t->data + at * p->row;
+    }
+    return NULL;
 }
 
 /* log_g_sum of a head whose S is multiplied by `factor` in [0, 1]; 0 counts as exp(-1e6). */

@@ -222,45 +222,57 @@ __attribute__((noinline)) static void learn_small(struct learn *l)
 }
 
 /* One token of all heads at once: what is done per head above would take longer than the rule
- * itself. Returns false, having done nothing, where it is time to saturate. */
-static bool learn_direct(const struct fw_memory *m, void *block, const struct fw_body *b,
+ * itself. The counter goes first, so that the rule is called last and nothing is kept for after
+ * it. */
+static void learn_direct(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                          size_t at, double *residual)
 {
-    uint64_t *counter = fw_memory_at(block, m->at_counters);
     double *last = fw_memory_at(block, m->at_residual);
-    const float *in[FW_IN_OWN + FW_MAX_INPUTS];
 
-    if (counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY == 0)
-        return false;
-    for (size_t i = 0; i < FW_IN_OWN + m->rule->input_count; i++)
-        in[i] = b->in[i] ? b->in[i] + at * m->heads * m->place[i].inner : NULL;
-    m->rule->learn_token(m, block, in, last);
-    counter[FW_COUNT_PAIRS]++;
-    if (residual)
-        memcpy(residual, last, m->heads * sizeof *last);
-    return true;
+    ((uint64_t *)fw_memory_at(block, m->at_counters))[FW_COUNT_PAIRS]++;
+    if (!residual) {
+        m->rule->learn_token(m, block, in, at, last);
+        return;
+    }
+    m->rule->learn_token(m, block, in, at, last);
+    memcpy(residual, last, m->heads * sizeof *last);
+}
+
+/* Is it time to fold and cut? */
+static bool is_due(const struct fw_memory *m, const void *block)
+{
+    const uint64_t *counter = fw_memory_at(block, m->at_counters);
+
+    return counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY == 0;
+}
+
+__attribute__((noinline)) static void learn_spans(const struct fw_memory *m, void *block,
+                                                  const struct fw_tensors *in, size_t from,
+                                                  size_t n, double *residual, float *values)
+{
+    struct fw_body body;
+    struct learn l = { .m = m,
+                       .block = block,
+                       .body = &body,
+                       .from = from,
+                       .n = n,
+                       .residual = residual,
+                       .values = values };
+
+    fw_body_open(m, in, &body);
+    if (is_small(m, n))
+        learn_small(&l);
+    else
+        learn_large(&l);
 }
 
 void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual, float *values)
 {
-    struct fw_body body;
-    struct learn l;
-
-    fw_body_open(m, in, &body);
-    if (n == 1 && m->direct && !values && learn_direct(m, block, &body, from, residual))
-        return;
-    l = (struct learn){ .m = m,
-                        .block = block,
-                        .body = &body,
-                        .from = from,
-                        .n = n,
-                        .residual = residual,
-                        .values = values };
-    if (is_small(m, n))
-        learn_small(&l);
+    if (n == 1 && m->direct && !values && !is_due(m, block))
+        learn_direct(m, block, in, from, residual);
     else
-        learn_large(&l);
+        learn_spans(m, block, in, from, n, residual, values);
 }
 
 /* |v - p| of n tokens of one head, p (n, pairs, d_v) becoming v - p. */

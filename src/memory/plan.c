@@ -70,6 +70,7 @@ static int read_fallbacks(struct fw_memory *m, struct fw_config *c, struct fw_er
 {
     const struct fw_rule *r = m->rule;
 
+    m->widest = FW_DIRECT_HEADS;
     for (size_t i = 0; i < r->input_count; i++) {
         size_t inner = fw_input_inner(m, FW_IN_OWN + i);
 
@@ -132,20 +133,37 @@ static int lay_out(struct fw_memory *m, struct fw_err *err)
     return 0;
 }
 
+/* The NUL is a byte of the name, too. Of what is not taken, first and of_first fit no name. */
+static void place_name(struct fw_place *p, const char *name)
+{
+    size_t n = name ? strlen(name) + 1 : 0;
+
+    p->name = name;
+    p->first = 1;
+    if (!name)
+        return;
+    n = n < sizeof p->first ? n : sizeof p->first;
+    p->first = 0;
+    memcpy(&p->first, name, n);
+    memset(&p->of_first, 0xff, n);
+}
+
 /* What would otherwise be worked out again for every pair. */
 static void place_inputs(struct fw_memory *m)
 {
     size_t rows = FW_BUFFER / (m->rows > m->d_v ? m->rows : m->d_v);
 
     for (size_t i = 0; i < fw_input_count(m); i++) {
-        m->place[i].name = fw_input_taken(m, i) ? fw_input_of(m, i)->name : NULL;
+        place_name(&m->place[i], fw_input_taken(m, i) ? fw_input_of(m, i)->name : NULL);
         m->place[i].inner = fw_input_inner(m, i);
+        m->place[i].row = m->heads * m->place[i].inner;
         m->place[i].each = fw_input_of(m, i)->flags & FW_EACH ? m->pairs : 1;
     }
     m->span = m->cache ? 1 : (rows < FW_SPAN ? rows : FW_SPAN) / m->pairs;
+    m->kernels = fw_num_kernels();
     m->direct = m->rule->learn_token && !m->cache && m->at_last_k == FW_NOWHERE &&
                 m->pairs == 1 && !m->l2 && fw_map_is_identity(m) &&
-                m->heads <= FW_DIRECT_HEADS && m->heads * m->d_v <= FW_DIRECT_FLOATS;
+                m->heads <= FW_DIRECT_HEADS && m->d_v <= FW_TOKEN_COLUMNS;
 }
 
 static int seal(struct fw_memory *m, struct fw_err *err)

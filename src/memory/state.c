@@ -24,12 +24,6 @@
 #include "cache.h"
 #include "fastweight/num.h"
 
-void *fw_memory_at(const void *block, size_t offset)
-{
-    /* through an integer, since one view serves readers and writers */
-    return (char *)(uintptr_t)block + offset;
-}
-
 struct fw_head fw_memory_head(const struct fw_memory *m, const void *block, size_t head)
 {
     struct fw_head h = { .d_k = m->rows, .d_v = m->d_v };

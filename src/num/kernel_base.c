@@ -83,10 +83,7 @@ static void fold_base(const struct fw_head *h, float *out)
 
 static void token_base(const struct fw_token *t)
 {
-    for (size_t head = 0; head < t->heads; head++) {
-        fw_token_head(t, head, delta_base);
-        fw_token_residual(t, head, fw_sum_squares_base);
-    }
+    fw_token_heads(t, delta_base, fw_sum_squares_base);
 }
 
 const struct fw_kernels fw_kernels_base = { delta_base, read_base, fold_base, token_base };

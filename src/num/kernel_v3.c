@@ -16,6 +16,7 @@
 #include <immintrin.h>
 
 #include "norm.h"
+#include "squares.h"
 #include "token.h"
 
 #define WIDTH     32
@@ -110,51 +111,98 @@ struct step { /* one pair at one panel; v, err and e are 32 wide */
     float beta, g;
 };
 
-/* One pass: S = g fma(k', e', S), p = S'k; then err = v - p, e = beta err. cols, fold and gate
- * are constants where it is used. The end belongs to the loop's function: handing 32 columns
- * back through memory costs an eighth of the time at d_k = 32. */
-INLINE void sweep(const struct panel *b, const struct step *s, size_t cols, int fold, int gate)
+/* Compilers leave the order around it alone: x is computed here, and what touches memory stays
+ * on its side. How far one pass overlaps the next depends on that, up to a tenth. */
+INLINE __m256 pin(__m256 x)
 {
-    struct row p = zero(), e = fold ? load(s->e) : p;
-    __m256 g = _mm256_set1_ps(s->g);
+    __asm__ volatile("" : "+x"(x) : : "memory");
+    return x;
+}
+
+/* One row of a pass: S_i = g fma(k'_i, e', S_i), p = fma(k_i, S_i, p). */
+INLINE struct row pass_row(float *P, const float *kp, struct row e, const __m256 *g,
+                           const float *k, struct row p)
+{
+    __m256 c = _mm256_broadcast_ss(kp);
+    struct row x;
+
+    x.a = pin(_mm256_fmadd_ps(c, e.a, _mm256_loadu_ps(P)));
+    x.b = pin(_mm256_fmadd_ps(c, e.b, _mm256_loadu_ps(P + 8)));
+    x.c = pin(_mm256_fmadd_ps(c, e.c, _mm256_loadu_ps(P + 16)));
+    x.d = pin(_mm256_fmadd_ps(c, e.d, _mm256_loadu_ps(P + 24)));
+    if (g)
+        x = scale(*g, x);
+    store(P, x);
+    c = pin(_mm256_broadcast_ss(k));
+    p.a = pin(_mm256_fmadd_ps(c, x.a, p.a));
+    p.b = pin(_mm256_fmadd_ps(c, x.b, p.b));
+    p.c = pin(_mm256_fmadd_ps(c, x.c, p.c));
+    p.d = pin(_mm256_fmadd_ps(c, x.d, p.d));
+    return p;
+}
+
+/* One pass over a whole panel: S = g fma(k', e', S), p = S'k; then e = beta (v - p), and v - p
+ * is returned. gate is a constant where it is used. Eight rows a round: what counts rows would
+ * fill a fifth of the instructions. */
+INLINE struct row pass(const struct panel *b, const struct step *s, int gate)
+{
+    struct row p = zero(), e = load(s->e);
+    __m256 all_g = _mm256_set1_ps(s->g), *g = gate ? &all_g : NULL;
     const float *kp = s->kp, *k = s->k;
     float *P = b->P;
     size_t ld = b->ld, rows = b->rows;
 
-    for (size_t i = 0; i < rows; i++, P += ld) {
-        __m256 ki = _mm256_broadcast_ss(k + i);
-        struct row x = load_part(P, cols);
-
-        if (fold)
-            x = fma_row(_mm256_broadcast_ss(kp + i), e, x);
-        if (gate)
-            x = scale(g, x);
-        p = fma_row(ki, x, p);
-        if (fold || gate)
-            store_part(P, x, cols);
+    for (; rows >= 8; rows -= 8, kp += 8, k += 8, P += 8 * ld) {
+        p = pass_row(P, kp, e, g, k, p);
+        p = pass_row(P + ld, kp + 1, e, g, k + 1, p);
+        p = pass_row(P + 2 * ld, kp + 2, e, g, k + 2, p);
+        p = pass_row(P + 3 * ld, kp + 3, e, g, k + 3, p);
+        p = pass_row(P + 4 * ld, kp + 4, e, g, k + 4, p);
+        p = pass_row(P + 5 * ld, kp + 5, e, g, k + 5, p);
+        p = pass_row(P + 6 * ld, kp + 6, e, g, k + 6, p);
+        p = pass_row(P + 7 * ld, kp + 7, e, g, k + 7, p);
     }
+    for (; rows > 0; rows--, P += ld)
+        p = pass_row(P, kp++, e, g, k++, p);
     p = sub(load(s->v), p);
-    store(s->err, p);
     store(s->e, scale(_mm256_set1_ps(s->beta), p));
+    p.a = pin(p.a); /* e first: the next pass waits for it */
+    return p;
 }
 
-/* The loops that carry the load are functions of their own: nothing else wants registers. */
+/* The loops that carry the load are functions of their own: nothing else wants registers, and
+ * handing 32 columns back through memory would cost an eighth of the time at d_k = 32. */
 OWN void sweep_fold(const struct panel *b, const struct step *s)
 {
-    sweep(b, s, WIDTH, 1, 0);
+    store(s->err, pass(b, s, 0));
 }
 
 OWN void sweep_gate(const struct panel *b, const struct step *s)
 {
-    sweep(b, s, WIDTH, 1, 1);
+    store(s->err, pass(b, s, 1));
 }
 
 /* No pending pair, or a narrow panel in place: rare. */
 OWN void sweep_rest(const struct panel *b, const struct step *s, int gate)
 {
     size_t cols = b->full ? WIDTH : b->w;
+    struct row p = zero(), e = s->kp ? load(s->e) : p;
+    float *P = b->P;
 
-    sweep(b, s, cols, s->kp != NULL, gate);
+    for (size_t i = 0; i < b->rows; i++, P += b->ld) {
+        struct row x = load_part(P, cols);
+
+        if (s->kp)
+            x = fma_row(_mm256_broadcast_ss(s->kp + i), e, x);
+        if (gate)
+            x = scale(_mm256_set1_ps(s->g), x);
+        p = fma_row(_mm256_broadcast_ss(s->k + i), x, p);
+        if (s->kp || gate)
+            store_part(P, x, cols);
+    }
+    p = sub(load(s->v), p);
+    store(s->err, p);
+    store(s->e, scale(_mm256_set1_ps(s->beta), p));
 }
 
 /* o = S_t'q, S_t formed on the way when there is a pending pair. */
@@ -339,56 +387,95 @@ INLINE void copy(float *to, const float *x, size_t n)
 {
     size_t i = 0;
 
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(to + i, _mm256_loadu_ps(x + i));
+    for (; i + WIDTH <= n; i += WIDTH)
+        store(to + i, load(x + i));
     for (; i < n; i++)
         to[i] = x[i];
 }
 
-/* Heads with a pending pair, their panels whole and in place. The residual of a head, all
- * latency, follows the sweep of the next one and hides in it. */
-static void token_whole(const struct fw_token *t)
+INLINE struct squares add_squares(struct squares s, struct row x)
 {
-    struct panel b = { t->S, t->d_v, t->d_k, true, 0, WIDTH };
-    struct step s = { t->pending_k, t->k, t->v, t->err, t->pending_e, 0, 1 };
+    s = fw_squares_add(s, x.a);
+    s = fw_squares_add(s, x.b);
+    s = fw_squares_add(s, x.c);
+    return fw_squares_add(s, x.d);
+}
+
+/* Heads with a pending pair, their panels whole and in place; d_k, d_v and gate may be
+ * constants where it is used. The residual of a head, all latency, follows the passes of the
+ * next one and hides in them. */
+INLINE void token_heads(const struct fw_token *t, size_t d_k, size_t d_v, int gate)
+{
+    struct panel b = { t->S, d_v, d_k, true, 0, WIDTH };
+    struct step s = { t->pending_k, t->k, t->v, NULL, t->pending_e, 0, 1 };
+    struct squares last = fw_squares_none();
+    float *pending_k = t->pending_k;
 
     for (size_t head = 0; head < t->heads; head++) {
+        struct squares squares = fw_squares_none();
+
         s.beta = t->beta[head];
-        s.g = t->g ? t->g[head] : 1;
-        for (size_t j = 0; j < t->d_v; j += WIDTH) {
-            if (t->g)
-                sweep_gate(&b, &s);
-            else
-                sweep_fold(&b, &s);
+        if (gate)
+            s.g = t->g[head];
+        for (size_t j = 0; j < d_v; j += WIDTH) {
+            squares = add_squares(squares, pass(&b, &s, gate));
             b.P += WIDTH;
             s.v += WIDTH;
-            s.err += WIDTH;
             s.e += WIDTH;
         }
-        copy(t->pending_k + head * t->d_k, s.k, t->d_k);
-        b.P += (t->d_k - 1) * t->d_v;
-        s.kp += t->d_k;
-        s.k += t->d_k;
+        copy(pending_k, s.k, d_k);
+        pending_k += d_k;
+        b.P += (d_k - 1) * d_v;
+        s.kp += d_k;
+        s.k += d_k;
         if (head > 0)
-            fw_token_residual(t, head - 1, fw_sum_squares_v3);
+            t->residual[head - 1] = fw_sqrt(fw_squares_sum(last));
+        last = squares;
     }
-    fw_token_residual(t, t->heads - 1, fw_sum_squares_v3);
+    t->residual[t->heads - 1] = fw_sqrt(fw_squares_sum(last));
+}
+
+OWN void token_32(const struct fw_token *t)
+{
+    token_heads(t, 32, 32, 0);
+}
+
+OWN void token_64(const struct fw_token *t)
+{
+    token_heads(t, 64, 64, 0);
+}
+
+OWN void token_plain(const struct fw_token *t)
+{
+    token_heads(t, t->d_k, t->d_v, 0);
+}
+
+OWN void token_gate(const struct fw_token *t)
+{
+    token_heads(t, t->d_k, t->d_v, 1);
+}
+
+OWN void token_slow(const struct fw_token *t)
+{
+    fw_token_heads(t, delta_v3, fw_sum_squares_v3);
 }
 
 static void token_v3(const struct fw_token *t)
 {
     bool whole = t->d_v % WIDTH == 0;
 
-    for (size_t head = 0; whole && head < t->heads; head++)
-        whole = t->valid[head] != 0;
-    if (whole) {
-        token_whole(t);
-        return;
-    }
-    for (size_t head = 0; head < t->heads; head++) {
-        fw_token_head(t, head, delta_v3);
-        fw_token_residual(t, head, fw_sum_squares_v3);
-    }
+    for (size_t head = 0; head < t->heads; head++)
+        whole &= t->valid[head] != 0;
+    if (!whole)
+        token_slow(t);
+    else if (t->g)
+        token_gate(t);
+    else if (t->d_k == 32 && t->d_v == 32)
+        token_32(t);
+    else if (t->d_k == 64 && t->d_v == 64)
+        token_64(t);
+    else
+        token_plain(t);
 }
 
 const struct fw_kernels fw_kernels_v3 = { delta_v3, read_v3, fold_v3, token_v3 };
