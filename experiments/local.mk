@@ -5,8 +5,8 @@ experiments_memory_lab_SOURCES = experiments/memory/main.c experiments/memory/la
 	experiments/memory/four.c experiments/memory/heads.c experiments/memory/mqar.c \
 	experiments/memory/schlag.c experiments/memory/self.c experiments/memory/words.c
 experiments_memory_lab_LDADD = libfastweight.a $(BLAS_LIBS) $(JANSSON_LIBS) $(XXHASH_LIBS)
-EXTRA_DIST += experiments/memory/run.sh experiments/memory/capacity.gp experiments/memory/drift.gp \
-	experiments/memory/evict.gp
+EXTRA_DIST += experiments/memory/run.sh experiments/memory/bars.gp experiments/memory/drift.gp \
+	experiments/memory/heads.gp experiments/memory/lines.gp
 dist_check_SCRIPTS += tests/experiments.sh
 # What docs/choosing-a-rule.md shows, as run.sh made it.
 EXTRA_DIST += docs/choosing-a-rule/capacity.svg docs/choosing-a-rule/drift.svg \
