@@ -10,7 +10,7 @@ EXTRA_DIST += experiments/memory/run.sh experiments/memory/bars.gp experiments/m
 dist_check_SCRIPTS += tests/experiments.sh
 # What docs/choosing-a-rule.md shows, as run.sh made it.
 EXTRA_DIST += docs/choosing-a-rule/capacity.svg docs/choosing-a-rule/drift.svg \
-	docs/choosing-a-rule/evict.svg
+	docs/choosing-a-rule/evict.svg docs/choosing-a-rule/heads.svg
 RULE_TABLES = age capacity drift evict four hard heads mqar mqar_forgetting named \
 	schlag_capacity schlag_update self words
 EXTRA_DIST += $(RULE_TABLES:%=docs/choosing-a-rule/%.tsv)
