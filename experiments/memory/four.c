@@ -7,8 +7,10 @@
  *                bytes are constant by construction
  *   parallel     ns a token when learned one a call over 256 a call
  *   merges       error on held-out keys of linear regression with noise .01, d = 16, after
- * 1,024 pairs: only what merged the whole past comes near .01 oldest       of 32 pairs (d =
- * 64), how many of the oldest 8 are found Every rule as its table row has it, by name alone,
+ *                1,024 pairs: only what merged the whole past comes near .01
+ *   oldest       of 32 pairs (d = 64), how many of the oldest 8 are found
+ *
+ * Every rule as its table row has it, by name alone,
  * with keys of length 1; longer steps or better windows would move single numbers (the other
  * tables tune). */
 #include "config.h"

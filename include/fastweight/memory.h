@@ -3,7 +3,7 @@
  * docs/associative.md lists rules, configurations and inputs. Per head S (rows, d_v), read
  * o = S' (query_scale phi(q)); one file per rule family, one row per rule in a table. Of rules
  * of the form S + k e' the last pair stays pending: the block keeps S_{t-1}, k', e' and a valid
- * flag; S_t[i][j] = fma(k'_i, e'_j, S_ij) wherever it is formed (design.md section 3). A plan
+ * flag; S_t[i][j] = fma(k'_i, e'_j, S_ij) wherever it is formed. A plan
  * is immutable and shared between threads; a block is used by one thread at a time, which has
  * called fw_num_thread(). */
 #ifndef FW_MEMORY_H

@@ -1,12 +1,16 @@
 /* feature.c - feature maps: what a rule gets instead of a key or a query.
  *
- *     identity  x                                      l2    x / max(|x|, 1e-12)
- *     elu+1     x + 1 for x > 0, else exp(x)           relu  max(x, 0)     relu^2  max(x, 0)^2
- *     dpfp      x2 = [relu(x), relu(-x)]; concat_{j=1..nu} x2 roll(x2, j), over their sum +
- * 1e-6 (Schlag et al. 2102.11174) poly2     [1; x_i; x_i x_j for i <= j, sqrt 2 times it for i
- * < j], over its length: phi(x).phi(y) is (1 + x.y + (x.y)^2) over both lengths rff sqrt(1/m)
- * [cos(w_r.x), sin(w_r.x)]_{r < m}, m = features / 2, w ~ N(0, I): the kernel exp(-|x - y|^2 /
- * 2) (Rahimi and Recht 2007)
+ *     identity  x
+ *     l2        x / max(|x|, 1e-12)
+ *     elu+1     x + 1 for x > 0, else exp(x)
+ *     relu      max(x, 0)
+ *     relu^2    max(x, 0)^2
+ *     dpfp      x2 = [relu(x), relu(-x)]; concat_{j=1..nu} x2 roll(x2, j), over their sum
+ *               + 1e-6 (Schlag et al. 2102.11174)
+ *     poly2     [1; x_i; x_i x_j for i <= j, sqrt 2 times it for i < j], over its length:
+ *               phi(x).phi(y) is (1 + x.y + (x.y)^2) over both lengths
+ *     rff       sqrt(1/m) [cos(w_r.x), sin(w_r.x)]_{r < m}, m = features / 2, w ~ N(0, I):
+ *               the kernel exp(-|x - y|^2 / 2) (Rahimi and Recht 2007)
  *
  * Numbers: elementwise maps in float; sums and norms in double, each quotient rounded once. The
  * frequencies of rff come from integer hashes of their place, so every daemon has the same. */

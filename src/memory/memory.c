@@ -2,9 +2,13 @@
  *
  * A span is at most 64 pairs of one head and never crosses a multiple of 4,096 pairs, where the
  * state is folded and cut (state.c). Rules see keys that are normalised and mapped, queries
- * that are so too and then scaled: key_norm l2:  x / max(|x|, 1e-12), the norm and the quotient
- * in double, rounded once feature_map:  phi(x), feature.c query:        query_scale phi(x), in
- * float Nothing here depends on how a stream is cut into calls or spans. No allocation; about
+ * that are so too and then scaled:
+ *
+ *     key_norm l2:  x / max(|x|, 1e-12), the norm and the quotient in double, rounded once
+ *     feature_map:  phi(x), feature.c
+ *     query:        query_scale phi(x), in float
+ *
+ * Nothing here depends on how a stream is cut into calls or spans. No allocation; about
  * 160 KiB of stack with the kernels', a few when little is asked for: touching many pages of
  * stack for one pair would cost more than the pair. */
 #include "config.h"

@@ -1,13 +1,19 @@
 /* plan.c - a plan: the rule and shapes a configuration names, and the block they ask for.
  *
- * Block (heads H; rows: the size of a mapped key), in this order; a rule has what its traits
- * say: S             F32 (H, rows, d_v) before the pending pair, after the last decay pending_k
- * F32 (H, rows)      the last pair: S_t = fma(k, e, S) element by element pending_e     F32 (H,
- * d_v) pending_valid U8  (H)            0: skip it (nothing learned yet) log_g_sum     F64 (H)
- * or (H, rows)  sum of log_g since the start last_residual F64 (H)            |v - m(k)| of the
- * last token before its update counters      U64 (2)            tokens learned; elements
- * saturated (state.c) last_k, last_v F32 (H, rows), (H, d_v)  the last pair, of rules without
- * FW_DELTA_STEP and then the rule's own fields and the cache's. A plan is immutable. */
+ * Block (heads H; rows: the size of a mapped key), in this order, as far as a rule's traits
+ * say:
+ *
+ *     S              F32 (H, rows, d_v)    before the pending pair, after the last decay
+ *     pending_k      F32 (H, rows)         the last pair: S_t = fma(k, e, S), each element
+ *     pending_e      F32 (H, d_v)
+ *     pending_valid  U8  (H)               0: skip it (nothing learned yet)
+ *     log_g_sum      F64 (H) or (H, rows)  sum of log_g since the start
+ *     last_residual  F64 (H)               |v - m(k)| of the last token before its update
+ *     counters       U64 (2)               tokens learned; elements saturated (state.c)
+ *     last_k         F32 (H, rows)         the last pair, of rules without FW_DELTA_STEP
+ *     last_v         F32 (H, d_v)
+ *
+ * and then the rule's own fields and the cache's. A plan is immutable. */
 #include "config.h"
 
 #include "inside.h"

@@ -1,11 +1,13 @@
 /* kernel_base.c - the kernels as plain loops: what they mean, and the reference of the fast
  * ones.
  *
- * Delta rule with an optional decay first (maths.md has the sources: Schlag 2021, Yang 2024):
+ * Delta rule with an optional decay first (memory/delta.c has the sources):
+ *
  *     S_ij = g fma(k'_i, e'_j, S_ij)          k', e' the pending pair, skipped when not valid
  *     p_j  = sum_i k_i S_ij, i in order, each step one fma from 0
  *     err_j = v_j - p_j,  e_j = beta err_j,  pending = (k, e)
  *     o_j  = sum_i q_i fma(k_i, e_j, S_ij)
+ *
  * The rows go outermost and the sums of all columns advance side by side, which changes no
  * column's order. */
 #include "config.h"
