@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "fastweight/level.h"
 
@@ -48,6 +49,7 @@ struct fw_token { /* one pair of every head; the heads follow each other in each
     const float *k, *v;               /* (heads, d_k), (heads, d_v) */
     const float *beta, *g;            /* (heads,); g NULL: no decay */
     double *residual;                 /* (heads,), written: |v - S'k| */
+    uint64_t turn; /* odd: the last head first, which suits the caches and changes no bit */
 };
 
 struct fw_kernels {

@@ -84,6 +84,7 @@ static void learn_token(const struct fw_memory *m, void *block, const struct fw_
 {
     const float *k = fw_token_row(m, in, FW_IN_KEYS, at);
     const float *v = fw_token_row(m, in, FW_IN_VALUES, at);
+    const uint64_t *counter = fw_memory_at(block, m->at_counters);
     bool more = in->count > 2; /* than keys and values */
     const float *beta = more ? fw_token_row(m, in, FW_IN_OWN + BETA, at) : NULL;
     const float *log_g = more && m->rule->input_count > LOG_G
@@ -99,7 +100,8 @@ static void learn_token(const struct fw_memory *m, void *block, const struct fw_
                           .k = k,
                           .v = v,
                           .beta = beta ? beta : m->fallback + BETA * m->widest,
-                          .residual = residual };
+                          .residual = residual,
+                          .turn = counter[FW_COUNT_PAIRS] };
 
     if (log_g)
         learn_gated(m, block, &t, log_g);

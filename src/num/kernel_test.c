@@ -188,7 +188,7 @@ END_TEST
 /* A token of three heads, the first perhaps without a pending pair, against delta of each head.
  */
 static void compare_token(const struct fw_kernels *kernels, size_t d_k, size_t d_v, int gate,
-                          int pending)
+                          int pending, uint64_t turn)
 {
     struct bench a, b;
     unsigned char valid[HEADS] = { pending != 0, 1, 1 };
@@ -225,7 +225,8 @@ static void compare_token(const struct fw_kernels *kernels, size_t d_k, size_t d
                            b.p.v,
                            b.p.beta,
                            gate ? b.p.g : NULL,
-                           got };
+                           got,
+                           turn };
     kernels->token(&t);
     ck_assert_mem_eq(got, residual, sizeof got);
     ck_assert_mem_eq(valid, "\1\1\1", HEADS);
@@ -238,15 +239,15 @@ static void compare_token(const struct fw_kernels *kernels, size_t d_k, size_t d
 
 START_TEST(a_token_equals_one_pair_of_each_head)
 {
-    static const size_t d[] = { 1, 7, 32, 33, 64, 96 };
+    static const size_t d[] = { 1, 7, 32, 33, 64, 96, 128 };
     const size_t count = sizeof d / sizeof d[0];
 
     fw_num_thread();
     for (size_t i = 0; i < count * count * 4; i++) {
         size_t d_k = d[i / 4 % count], d_v = d[i / 4 / count];
 
-        compare_token(&fw_kernels_base, d_k, d_v, i & 1, i & 2);
-        compare_token(fw_num_kernels(), d_k, d_v, i & 1, i & 2);
+        compare_token(&fw_kernels_base, d_k, d_v, i & 1, i & 2, i >> 2);
+        compare_token(fw_num_kernels(), d_k, d_v, i & 1, i & 2, i >> 2);
     }
 }
 END_TEST

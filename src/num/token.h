@@ -32,4 +32,6 @@ static inline void fw_token_heads(const struct fw_token *t,
     }
 }
 
+void fw_token_v3(const struct fw_token *t); /* where HAVE_V3 */
+
 #endif
