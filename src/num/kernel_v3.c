@@ -149,6 +149,28 @@ INLINE void pair_at(const struct fw_head *h, const struct fw_pairs *p, size_t t,
         read_row(b, s.k, e, p->q + t * p->q_stride, p->o + t * p->o_stride + b->j);
 }
 
+/* Pairs from the second on at one whole panel, dense, without gates and reads: there is nothing
+ * else to do while a sum ends, so little may be done between two passes. */
+OWN void run_dense(const struct fw_head *h, const struct fw_pairs *p, const struct panel *b)
+{
+    const struct panel dense = { b->P, WIDTH, b->rows, true, b->j, WIDTH };
+    struct step s = { .kp = p->k, .k = p->k, .v = p->v + b->j, .e = h->e + b->j, .g = 1 };
+    float *err = p->err + b->j;
+
+    for (size_t t = 1; t < p->n; t++) {
+        s.k += p->k_stride;
+        s.v += p->v_stride;
+        s.beta = p->beta[t];
+        err += h->d_v;
+        if (t + 1 < p->n) {
+            expect(s.k + p->k_stride, h->d_k);
+            expect(s.v + p->v_stride, WIDTH);
+        }
+        store(err, pass(&dense, &s, 0));
+        s.kp = s.k;
+    }
+}
+
 /* All pairs at one or two neighbouring panels: of two, neither waits for the other's sums. Only
  * the last may be narrow. */
 static void delta_panels(struct fw_head *h, const struct fw_pairs *p, const struct panel *b,
@@ -157,6 +179,7 @@ static void delta_panels(struct fw_head *h, const struct fw_pairs *p, const stru
     const struct panel *last = b + count - 1;
     float e[WIDTH], *head_e = h->e + last->j, *last_e = last->w < WIDTH ? e : head_e;
     const float *kp = h->valid ? h->k : NULL, *k = p->k;
+    bool dense = count == 1 && last->w == WIDTH && last->ld == WIDTH && !p->g && !p->q;
 
     if (last_e == e)
         widen(e, head_e, last->w);
@@ -166,6 +189,10 @@ static void delta_panels(struct fw_head *h, const struct fw_pairs *p, const stru
         if (count > 1)
             pair_at(h, p, t, b, kp, h->e + b->j);
         pair_at(h, p, t, last, kp, last_e);
+        if (dense) {
+            run_dense(h, p, last);
+            break;
+        }
     }
     if (last_e == e)
         memcpy(head_e, e, last->w * sizeof *e);
