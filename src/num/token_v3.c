@@ -2,9 +2,9 @@
  *
  * What a call costs beside its passes matters here: a head of 32 x 32 takes 130 cycles. So the
  * passes are inlined, the sizes most asked for are constants, and the residual is summed from
- * registers. Heads of states that hardly fit the second-level cache are walked to and fro, so
- * that a token begins where the one before ended, and the rows of the next head are asked for
- * early: together that is a fifth at 1 MiB. No column's order changes by it. */
+ * registers. Heads larger than that are walked to and fro, so that a token begins where the one
+ * before ended, and the rows of the next head are asked for early: together that is a fifth
+ * where the state fills the second-level cache. No column's order changes by it. */
 #include "config.h"
 
 #include "token.h"
@@ -12,8 +12,6 @@
 #include "norm.h"
 #include "panel.h"
 #include "squares.h"
-
-#define SMALL_HEADS 16 /* of 64 x 64: 256 KiB */
 
 /* memcpy, but inline: a call costs a tenth of a head of 32 x 32. */
 INLINE void copy(float *to, const float *x, size_t n)
@@ -75,19 +73,9 @@ INLINE void small_heads(const struct fw_token *t, size_t d_k, size_t d_v)
     t->residual[t->heads - 1] = fw_sqrt(fw_squares_sum(last));
 }
 
-OWN void heads_of_32(const struct fw_token *t)
+INLINE double large_head(const struct fw_token *t, size_t head, size_t d_k, size_t d_v,
+                         bool gate)
 {
-    small_heads(t, 32, 32);
-}
-
-OWN void heads_of_64(const struct fw_token *t)
-{
-    small_heads(t, 64, 64);
-}
-
-INLINE double large_head(const struct fw_token *t, size_t head, bool gate)
-{
-    size_t d_k = t->d_k, d_v = t->d_v;
     struct panel b = { t->S + head * d_k * d_v, d_v, d_k, true, 0, WIDTH };
     struct step s = { .kp = t->pending_k + head * d_k,
                       .k = t->k + head * d_k,
@@ -101,10 +89,10 @@ INLINE double large_head(const struct fw_token *t, size_t head, bool gate)
     return fw_sqrt(fw_squares_sum(sum));
 }
 
-/* gate is a constant where it is used. */
-INLINE void all_heads(const struct fw_token *t, bool gate)
+/* d_k, d_v and gate may be constants where it is used. */
+INLINE void large_heads(const struct fw_token *t, size_t d_k, size_t d_v, bool gate)
 {
-    size_t d_k = t->d_k, d_v = t->d_v, last = t->heads - 1;
+    size_t last = t->heads - 1;
 
     for (size_t i = 0; i <= last; i++) {
         size_t head = t->turn & 1 ? last - i : i, next = t->turn & 1 ? head - 1 : head + 1;
@@ -113,18 +101,28 @@ INLINE void all_heads(const struct fw_token *t, bool gate)
             expect(t->k + next * d_k, d_k);
             expect(t->v + next * d_v, d_v);
         }
-        t->residual[head] = large_head(t, head, gate);
+        t->residual[head] = large_head(t, head, d_k, d_v, gate);
     }
+}
+
+OWN void heads_of_32(const struct fw_token *t)
+{
+    small_heads(t, 32, 32);
+}
+
+OWN void heads_of_64(const struct fw_token *t)
+{
+    large_heads(t, 64, 64, false);
 }
 
 OWN void heads_plain(const struct fw_token *t)
 {
-    all_heads(t, false);
+    large_heads(t, t->d_k, t->d_v, false);
 }
 
 OWN void heads_gated(const struct fw_token *t)
 {
-    all_heads(t, true);
+    large_heads(t, t->d_k, t->d_v, true);
 }
 
 OWN void heads_slowly(const struct fw_token *t)
@@ -144,7 +142,7 @@ void fw_token_v3(const struct fw_token *t)
         heads_gated(t);
     else if (t->d_k == 32 && t->d_v == 32)
         heads_of_32(t);
-    else if (t->d_k == 64 && t->d_v == 64 && t->heads <= SMALL_HEADS)
+    else if (t->d_k == 64 && t->d_v == 64)
         heads_of_64(t);
     else
         heads_plain(t);
