@@ -114,11 +114,23 @@ struct fw_memory_head_stats {               /* `inspect`, per head */
     double residual_before, residual_after; /* of the last pair written; 0 when none */
     double effective_rank;                  /* exp of the entropy of sigma_i / sum sigma */
     double log_g_sum;                       /* sum of log g since the start; mean of rows */
+    double capacity_used; /* in [0, 1]: pairs kept / places, or effective rank / its most */
+    double covariance_condition; /* of mesa or config covariance; else NAN */
     uint64_t nonfinite;
 };
 /* spectrum: (min(rows, d_v),) singular values, descending, or NULL. LAPACK; FW_ENOMEM. */
 int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t head,
                          struct fw_memory_head_stats *ret, double *spectrum,
                          struct fw_err *err);
+
+struct fw_memory_probe {  /* a pair of the past, and what its key reads now: o */
+    uint64_t age;         /* pairs learned since, itself included */
+    double error, cosine; /* |v - o| / |v|, o.v / |o||v|; NAN for v = 0 */
+};
+/* Places per head of config `probes`; 0: none are kept. */
+size_t fw_memory_probes(const struct fw_memory *m);
+/* The probes of a head by age, at most fw_memory_probes; returns how many. */
+size_t fw_memory_read_probes(const struct fw_memory *m, const void *block, uint32_t head,
+                             struct fw_memory_probe *ret);
 
 #endif

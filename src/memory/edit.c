@@ -3,11 +3,11 @@
  *     S += (C^-1 k*) (v* - S'k*)' / (k*' C^-1 k*)
  *
  * is the smallest change in the norm of C that makes S'k* = v* (ROME, 2202.05262, equation 2).
- * C is the covariance of the keys where the rule keeps one (mesa.c), so that keys of the past
- * are disturbed least; else C = I, which is a delta step of beta = 1 / |k*|^2. It is done
- * twice: the second time writes what the first one's rounding left. To forget a key is to write
- * zero there; a rule that keeps sums over its pairs can take one pair's share out of them
- * instead.
+ * C is the covariance of the keys where the rule or the session keeps one (mesa.c,
+ * covariance.c), so that keys of the past are disturbed least; else C = I, which is a delta
+ * step of beta = 1 / |k*|^2. It is done twice: the second time writes what the first one's
+ * rounding left. To forget a key is to write zero there; a rule that keeps sums over its pairs
+ * can take one pair's share out of them instead.
  *
  * |k*| >= 1e-3 keeps that beta below 1e6, so that the bounds of state.c hold. Nothing is
  * counted as learned. The pending pair is folded; its key stays, with e = 0, as the last one
@@ -21,9 +21,11 @@
 
 #include "cache.h"
 #include "core.h"
+#include "covariance.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 #include "inside.h"
+#include "probe.h"
 
 #define SHORTEST 1e-3
 
@@ -71,11 +73,11 @@ static void write_once(const struct fw_memory *m, float *S, struct fw_change *c)
 static void write_matrix(const struct fw_memory *m, void *block, size_t head,
                          struct fw_change *c)
 {
-    double squares = fw_sum_squares(c->k, m->rows);
+    double a = fw_covariance_solve(m, block, head, c->k, c->x);
 
     fw_edit_fold(m, block, head);
     for (size_t i = 0; i < m->rows; i++)
-        c->x[i] = (double)c->k[i] / squares;
+        c->x[i] /= a;
     for (int round = 0; round < 2; round++)
         write_once(m, fw_memory_head(m, block, head).S, c);
     fw_edit_cut(m, block, head);
@@ -277,6 +279,8 @@ void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tens
         act(m, block, head, &c);
         if (m->cache)
             fw_cache_drop(m, block, head, k);
+        if (m->probes)
+            fw_probe_drop(m, block, head, k);
         if (!ret)
             continue;
         read_key(m, block, head, k, ret->after + head * m->d_v);

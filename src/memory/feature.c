@@ -163,14 +163,6 @@ static const struct fw_map maps[MAPS] = {
     [RFF] = { rff, 0, true },
 };
 
-static uint64_t hash(uint64_t z) /* splitmix64 */
-{
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* Standard normals over 2 pi (turns), by Box and Muller, from hashes of their place. */
 static int make_frequencies(struct fw_memory *m, struct fw_err *err)
 {
@@ -180,10 +172,10 @@ static int make_frequencies(struct fw_memory *m, struct fw_err *err)
     if (!m->frequency)
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a feature map");
     for (size_t i = 0; i < n; i++) {
-        double u = ((double)(hash(2 * i) >> 12) + 0.5) * 0x1p-52;
+        double u = ((double)(fw_mix(2 * i) >> 12) + 0.5) * 0x1p-52;
         double c, s;
 
-        turn((double)(hash(2 * i + 1) >> 12) * 0x1p-52, &c, &s);
+        turn((double)(fw_mix(2 * i + 1) >> 12) * 0x1p-52, &c, &s);
         m->frequency[i] = (float)(fw_sqrt(-2 * fw_log(u)) * c * 0x1.45f306dc9c883p-3);
     }
     return 0;

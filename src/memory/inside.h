@@ -26,6 +26,15 @@ void fw_body_open(const struct fw_memory *m, const struct fw_tensors *in, struct
 /* Elements and norms of `rows` rows of an input, as of a body. */
 int fw_check_rows(const struct fw_memory *m, size_t in, const float *x, size_t rows,
                   struct fw_err *err);
+/* splitmix64's hash of an integer. */
+static inline uint64_t fw_mix(uint64_t z)
+{
+    z += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
 int fw_map_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
 const char *fw_map_name(const struct fw_memory *m);
 bool fw_map_is_identity(const struct fw_memory *m);

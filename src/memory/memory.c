@@ -18,8 +18,10 @@
 #include <string.h>
 
 #include "cache.h"
+#include "covariance.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
+#include "probe.h"
 
 #define SMALL 512 /* floats of a buffer when little is asked for; else FW_BUFFER */
 
@@ -167,6 +169,10 @@ static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
     m->rule->learn(m, l->block, head, &s);
     if (m->cache)
         fw_cache_note(m, l->block, head, &s);
+    if (m->at_covariance != FW_NOWHERE)
+        fw_covariance_note(m, l->block, head, &s);
+    if (m->probes)
+        fw_probe_note(m, l->block, head, &s);
     note_residuals(l, at, n, head);
     note_last(l, &s, head);
 }

@@ -13,7 +13,8 @@
  *     last_k         F32 (H, rows)         the last pair, of rules without FW_DELTA_STEP
  *     last_v         F32 (H, d_v)
  *
- * and then the rule's own fields and the cache's. A plan is immutable. */
+ * and then the rule's own fields, the cache's, the covariance and the probes. A plan is
+ * immutable. */
 #include "config.h"
 
 #include "inside.h"
@@ -22,6 +23,8 @@
 #include <string.h>
 
 #include "cache.h"
+#include "covariance.h"
+#include "probe.h"
 
 #define MAX_STATE_BYTES ((size_t)1 << 30)
 
@@ -167,9 +170,10 @@ static void place_inputs(struct fw_memory *m)
     }
     m->span = m->cache ? 1 : (rows < FW_SPAN ? rows : FW_SPAN) / m->pairs;
     m->kernels = fw_num_kernels();
-    m->direct = m->rule->learn_token && !m->cache && m->at_last_k == FW_NOWHERE &&
-                m->pairs == 1 && !m->l2 && fw_map_is_identity(m) &&
-                m->heads <= FW_DIRECT_HEADS && m->d_v <= FW_TOKEN_COLUMNS;
+    m->direct = m->rule->learn_token && !m->cache && !m->probes &&
+                m->at_covariance == FW_NOWHERE && m->at_last_k == FW_NOWHERE && m->pairs == 1 &&
+                !m->l2 && fw_map_is_identity(m) && m->heads <= FW_DIRECT_HEADS &&
+                m->d_v <= FW_TOKEN_COLUMNS;
 }
 
 static int seal(struct fw_memory *m, struct fw_err *err)
@@ -195,11 +199,13 @@ int fw_memory_new(struct fw_memory **ret, const struct fw_params *config,
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a plan");
     fw_layout_init(&m->layout);
     m->at_S = m->at_k = m->at_e = m->at_valid = m->at_last_k = m->at_last_v = FW_NOWHERE;
+    m->at_covariance = m->at_probe_k = m->at_probe_v = m->at_probe_number = FW_NOWHERE;
     if (read_rule(m, &c, err) < 0)
         goto fail;
     m->takes = ~0u;
     if (read_shapes(m, &c, err) < 0 || lay_out(m, err) < 0 ||
         (m->rule->plan && m->rule->plan(m, &c, err) < 0) || fw_cache_plan(m, &c, err) < 0 ||
+        fw_covariance_plan(m, &c, err) < 0 || fw_probe_plan(m, &c, err) < 0 ||
         read_fallbacks(m, &c, err) < 0 || fw_config_only(&c, err) < 0 || seal(m, err) < 0)
         goto fail;
     place_inputs(m);

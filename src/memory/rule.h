@@ -25,8 +25,8 @@ struct fw_memory;
 struct fw_config;
 
 struct fw_usage {
-    uint64_t pairs;       /* kept as they are, per head */
-    uint64_t empty_bytes; /* of the block: places that hold nothing yet */
+    uint64_t pairs, places; /* kept as they are, and room for them, per head */
+    uint64_t empty_bytes;   /* of the block: places that hold nothing yet */
 };
 
 typedef void fw_edit_function(const struct fw_memory *m, void *block, size_t head,
@@ -34,8 +34,7 @@ typedef void fw_edit_function(const struct fw_memory *m, void *block, size_t hea
 
 struct fw_rule {
     const char *name;
-    /* For people: docs and inspect print them. */
-    const char *memory, *objective, *retention, *optimiser, *horizon;
+    const char *memory, *objective, *retention, *optimiser, *horizon; /* for people */
     unsigned traits;
     const struct fw_input *inputs; /* its own */
     size_t input_count;
@@ -62,6 +61,8 @@ struct fw_rule {
     uint64_t (*saturate)(const struct fw_memory *m, void *block, size_t head);
     /* Adds what it keeps and what of its fields is empty. */
     void (*usage)(const struct fw_memory *m, const void *block, struct fw_usage *u);
+    /* The matrix over keys that it solves, (rows, rows). */
+    void (*covariance)(const struct fw_memory *m, const void *block, size_t head, double *out);
     /* Makes m(k) = v. Without it, S is changed where m is S'k, and else edits are refused. */
     fw_edit_function *edit;
     /* Takes the pair (k, v) out of the sums that the rule keeps; without it that is refused. */
@@ -73,9 +74,8 @@ struct fw_rule {
 #define FW_DIRECT_HEADS 64           /* limit of m->direct */
 #define FW_NOWHERE      ((size_t)-1) /* offset of a field that the rule has not */
 
-struct fw_map;   /* feature.c */
-struct fw_cache; /* cache.c */
-
+struct fw_map;                /* feature.c */
+struct fw_cache;              /* cache.c */
 struct fw_place {             /* of an input in a body */
     const char *name;         /* NULL: not taken */
     uint64_t first, of_first; /* the name's first 8 bytes, and which of them are its own */
@@ -105,6 +105,7 @@ struct fw_memory {
     struct fw_cache *cache; /* owned; NULL: none */
     struct fw_layout layout;
     size_t at_S, at_k, at_e, at_valid, at_log_g, at_residual, at_counters, at_last_k, at_last_v;
+    size_t at_covariance, probes, at_probe_k, at_probe_v, at_probe_number; /* probe.c */
 };
 
 enum { FW_COUNT_PAIRS, FW_COUNT_SATURATED, FW_COUNTERS };
