@@ -30,6 +30,7 @@ struct fw_pairs { /* n pairs of one head; rows lie `stride` floats apart */
     float *err;            /* (n, d_v), written: v - S'k of each pair */
     float *o;              /* (n, d_v), written when q is given: S_t'q after each pair */
     size_t o_stride;
+    bool blind; /* pending = (k, beta v): written without looking */
 };
 
 struct fw_reads { /* n queries of one head */
@@ -53,8 +54,8 @@ struct fw_token { /* one pair of every head; the heads follow each other in each
 };
 
 struct fw_kernels {
-    /* For each pair: S = g S_t, err = v - S'k, pending = (k, beta err). n > 0; k, v and q must
-     * not overlap the head. */
+    /* For each pair: S = g S_t, err = v - S'k, pending = (k, beta err), or (k, beta v). n > 0;
+     * k, v and q must not overlap the head. */
     void (*delta)(struct fw_head *h, const struct fw_pairs *p);
     /* o[t] = S_t'q[t]; the head stands still. */
     void (*read)(const struct fw_head *h, const struct fw_reads *r);

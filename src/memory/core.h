@@ -46,6 +46,10 @@ void fw_core_look(struct fw_head *h, const float *decay, const float *k, const f
                   float *err);
 /* The new pending pair: k and scale x. */
 void fw_core_write(struct fw_head *h, const float *k, float scale, const float *x);
+/* For every token of the span, one pair each: S decays by g (NULL: not), err = v - S'k, the
+ * pair (k, scale v) is written, the query read. */
+void fw_core_write_blindly(const struct fw_memory *m, void *block, size_t head,
+                           const struct fw_span *s, const float *scale, const float *g);
 /* Token t's read, when the span has queries. */
 void fw_core_read(const struct fw_head *h, const struct fw_span *s, size_t t);
 /* fw_rule.read of every rule whose memory is S'q. */

@@ -46,9 +46,18 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
     bool gated = m->rule->input_count > LOG_G && s->in[LOG_G].stride;
     size_t each = m->pairs, n = s->n * each;
     float beta[FW_SPAN], g[FW_SPAN];
-    struct fw_pairs p = { n,           s->k.x,      s->v.x, s->q.x,           s->k.stride,
-                          s->v.stride, s->q.stride, beta,   gated ? g : NULL, s->err,
-                          s->o,        s->o_stride };
+    struct fw_pairs p = { .n = n,
+                          .k = s->k.x,
+                          .v = s->v.x,
+                          .q = s->q.x,
+                          .k_stride = s->k.stride,
+                          .v_stride = s->v.stride,
+                          .q_stride = s->q.stride,
+                          .beta = beta,
+                          .g = gated ? g : NULL,
+                          .err = s->err,
+                          .o = s->o,
+                          .o_stride = s->o_stride };
 
     for (size_t i = 0; i < n; i++)
         beta[i] = s->in[BETA].x[i * s->in[BETA].stride];

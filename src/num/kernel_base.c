@@ -58,7 +58,7 @@ static void delta_base(struct fw_head *h, const struct fw_pairs *p)
         sweep(h, k, p->g ? p->g + t : NULL, err);
         for (size_t j = 0; j < h->d_v; j++) {
             err[j] = v[j] - err[j];
-            h->e[j] = p->beta[t] * err[j];
+            h->e[j] = p->beta[t] * (p->blind ? v[j] : err[j]);
         }
         memcpy(h->k, k, h->d_k * sizeof *k);
         h->valid = true;

@@ -100,6 +100,7 @@ static void compare(size_t d_k, size_t d_v, size_t n, int gate, int reads, int v
     make(&a, d_k, d_v, n, gate, reads, valid);
     seed = at;
     make(&b, d_k, d_v, n, gate, reads, valid);
+    a.p.blind = b.p.blind = d_k % 3 == 0;
     fw_kernels_base.delta(&a.h, &a.p);
     fw_kernels_v3.delta(&b.h, &b.p);
     ck_assert(b.h.valid);
@@ -278,7 +279,7 @@ START_TEST(a_pair_written_with_beta_one_and_unit_key_reads_back)
     float S[2 * 3] = { 0 }, k[2] = { 0 }, e[3] = { 0 }, err[3], o[3], beta = 1;
     float key[2] = { 0.6f, 0.8f }, v[3] = { 1, -2, 3 };
     struct fw_head h = { 2, 3, S, k, e, false };
-    struct fw_pairs p = { 1, key, v, key, 2, 3, 2, &beta, NULL, err, o, 3 };
+    struct fw_pairs p = { 1, key, v, key, 2, 3, 2, &beta, NULL, err, o, 3, false };
 
     fw_num_kernels()->delta(&h, &p);
     for (size_t j = 0; j < 3; j++) {

@@ -82,7 +82,7 @@ OWN void sweep_rest(const struct panel *b, const struct step *s, int gate)
     }
     p = sub(load(s->v), p);
     store(s->err, p);
-    store(s->e, scale(_mm256_set1_ps(s->beta), p));
+    store(s->e, scale(_mm256_set1_ps(s->beta), s->blind ? load(s->v) : p));
 }
 
 /* o = S_t'q, S_t formed on the way when there is a pending pair. */
@@ -130,7 +130,7 @@ INLINE void pair_at(const struct fw_head *h, const struct fw_pairs *p, size_t t,
     float *err_t = p->err + t * h->d_v + b->j;
     struct step s = {
         kp,         p->k + t * p->k_stride, narrow ? v : v_t, narrow ? err : err_t, e,
-        p->beta[t], p->g ? p->g[t] : 1
+        p->beta[t], p->g ? p->g[t] : 1,     p->blind
     };
 
     if (t + 1 < p->n)
@@ -154,7 +154,9 @@ INLINE void pair_at(const struct fw_head *h, const struct fw_pairs *p, size_t t,
 OWN void run_dense(const struct fw_head *h, const struct fw_pairs *p, const struct panel *b)
 {
     const struct panel dense = { b->P, WIDTH, b->rows, true, b->j, WIDTH };
-    struct step s = { .kp = p->k, .k = p->k, .v = p->v + b->j, .e = h->e + b->j, .g = 1 };
+    struct step s = {
+        .kp = p->k, .k = p->k, .v = p->v + b->j, .e = h->e + b->j, .g = 1, .blind = p->blind
+    };
     float *err = p->err + b->j;
 
     for (size_t t = 1; t < p->n; t++) {

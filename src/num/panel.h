@@ -66,6 +66,7 @@ struct step { /* one pair at one panel; v, err and e are 32 wide */
     const float *kp, *k, *v;
     float *err, *e; /* written; e holds e' before */
     float beta, g;
+    bool blind; /* e = beta v */
 };
 
 /* Rows of k and v of one head lie a page apart when there are many heads, where the processor
@@ -130,7 +131,7 @@ INLINE struct row pass(const struct panel *b, const struct step *s, int gate)
     for (; rows > 0; rows--, P += ld)
         p = pass_row(P, kp++, e, g, k++, p);
     p = sub(load(s->v), p);
-    store(s->e, scale(_mm256_set1_ps(s->beta), p));
+    store(s->e, scale(_mm256_set1_ps(s->beta), s->blind ? load(s->v) : p));
     p.a = pin(p.a); /* e first: the next pass waits for it */
     return p;
 }
