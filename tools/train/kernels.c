@@ -80,6 +80,12 @@ static void narrow(bf16 *restrict to, const float *restrict from, int64_t n)
     }
 }
 
+/* Bounded, for an infinity becomes NaN where a division is an estimate and a correction. */
+static inline float sigmoid(float x)
+{
+    return 1 / (1 + expf(x < -80 ? 80 : -x));
+}
+
 static float dot(const float *restrict a, const float *restrict b, int64_t n)
 {
     float s = 0;
@@ -139,7 +145,7 @@ void swiglu_fwd(int64_t rows, int64_t f, const bf16 *in, bf16 *out)
     for (int64_t r = 0; r < rows; r++) {
         widen(x, in + r * 2 * f, 2 * f);
         for (int64_t i = 0; i < f; i++)
-            x[i] = x[i] / (1 + expf(-x[i])) * x[f + i];
+            x[i] = x[i] * sigmoid(x[i]) * x[f + i];
         narrow(out + r * f, x, f);
     }
 }
@@ -151,7 +157,7 @@ void swiglu_bwd(int64_t rows, int64_t f, const bf16 *in, const bf16 *d_out, bf16
         widen(x, in + r * 2 * f, 2 * f);
         widen(d, d_out + r * f, f);
         for (int64_t i = 0; i < f; i++) {
-            float s = 1 / (1 + expf(-x[i])), u = x[f + i];
+            float s = sigmoid(x[i]), u = x[f + i];
             x[f + i] = d[i] * x[i] * s;
             x[i] = d[i] * u * s * (1 + x[i] * (1 - s));
         }
@@ -250,7 +256,7 @@ static void lane_channel(const struct mixer *m, const struct lane *l, int64_t h,
             for (int j = 0; j < TAPS; j++)
                 s += w[j][c] * l->raw[part][t + j][c];
             p[c] = s;
-            a[c] = s / (1 + expf(-s));
+            a[c] = s * sigmoid(s);
         }
         if (part == 2)
             continue;
@@ -282,7 +288,7 @@ static void lane_load(const struct mixer *m, const struct lane *l, int64_t b, in
         float a = ab[0] + m->dt_bias[h];
         l->a[t] = a;
         l->decay[t] = expf(-a_scale * (a > 20 ? a : log1pf(expf(a))));
-        l->beta[t] = 1 / (1 + expf(-ab[1]));
+        l->beta[t] = sigmoid(ab[1]);
     }
 }
 
@@ -326,7 +332,7 @@ void mixer_fwd(const struct mixer *m)
                 const float *o = l.out[t], *g = l.gate[t];
                 float k = 1 / sqrtf(dot(o, o, D) / D + m->eps);
                 for (int j = 0; j < D; j++)
-                    y[j] = m->o_norm[j] * o[j] * k * g[j] / (1 + expf(-g[j]));
+                    y[j] = m->o_norm[j] * o[j] * k * g[j] * sigmoid(g[j]);
                 narrow(m->out + (b * m->length + t) * hd + h * D, y, D);
             }
             memcpy(m->state_out + (b * m->heads + h) * D * D, s, sizeof s);
@@ -346,7 +352,7 @@ static void out_bwd(const struct mixer *m, const struct lane *l, int64_t t, floa
     const float *o = l->out[t], *g = l->gate[t];
     float k = 1 / sqrtf(dot(o, o, D) / D + m->eps), c = 0, scale = 1 / sqrtf(D);
     for (int j = 0; j < D; j++) {
-        float s = 1 / (1 + expf(-g[j])), n = o[j] * k;
+        float s = sigmoid(g[j]), n = o[j] * k;
         l->d_gate[t][j] = dy[j] * m->o_norm[j] * n * s * (1 + g[j] * (1 - s));
         float dn = dy[j] * g[j] * s;
         m->d_o_norm[j] += dn * n;
@@ -419,7 +425,7 @@ static void channel_bwd(const struct mixer *m, const struct lane *l, int64_t h, 
         const float *p = l->pre[part][t], *a = l->act[part][t];
         float k = part < 2 ? l->norm[part][t] : 1, c = part < 2 ? dot(a, g[t], D) : 0;
         for (int i = 0; i < D; i++) {
-            float s = 1 / (1 + expf(-p[i]));
+            float s = sigmoid(p[i]);
             g[t][i] = (g[t][i] - a[i] * c) * k * s * (1 + p[i] * (1 - s));
         }
         for (int j = 0; j < TAPS; j++)
@@ -448,7 +454,7 @@ static void gates_bwd(const struct mixer *m, const struct lane *l, int64_t h, bf
         int64_t at = t * width(m);
         float dg = l->d_decay[t] * l->decay[t];
         float x = l->a[t], soft = x > 20 ? x : log1pf(expf(x));
-        float da = -dg * a_scale / (1 + expf(-x)),
+        float da = -dg * a_scale * sigmoid(x),
               db = l->d_beta[t] * l->beta[t] * (1 - l->beta[t]);
         m->d_a_log[h] -= dg * a_scale * soft;
         m->d_dt_bias[h] += da;
