@@ -17,6 +17,7 @@
 #include "fastweight/tensor.h"
 
 struct fw_memory; /* a plan: rule, shapes, layout */
+struct fw_pool;
 
 /* config: rule (delta), heads (4), d_k (64), d_v (64), query_scale (1), key_norm none|l2
  * (none), feature_map (identity), and what the rule reads, e.g. beta (1). l2 divides keys and
@@ -70,6 +71,16 @@ int fw_memory_check_queries(const struct fw_memory *m, const struct fw_tensors *
  * NULL. Cannot fail. */
 void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual, float *values);
+struct fw_memory_learning { /* what fw_memory_learn takes */
+    const struct fw_tensors *in;
+    size_t from, n;
+    double *residual;
+    float *values;
+};
+/* The same bits, the heads spread over this thread and idle workers of a pool, whose threads
+ * have called fw_num_thread(). It pays from about 100 us of learning on. */
+void fw_memory_learn_spread(const struct fw_memory *m, void *block,
+                            const struct fw_memory_learning *what, struct fw_pool *pool);
 /* The residuals of pairs [from, from + n) against the memory as it stands; no decay. */
 void fw_memory_score(const struct fw_memory *m, const void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual);

@@ -99,6 +99,14 @@ static void learn(const struct fw_learner *l, void *block, const struct fw_tenso
     fw_memory_learn(plan_of(l), block, in, from, n, surprise, values);
 }
 
+static void learn_spread(const struct fw_learner *l, void *block, const struct fw_tensors *in,
+                         size_t from, size_t n, double *surprise, float *values)
+{
+    struct fw_memory_learning what = { in, from, n, surprise, values };
+
+    fw_memory_learn_spread(plan_of(l), block, &what, l->pool);
+}
+
 static void edit(const struct fw_learner *l, void *block, const struct fw_tensors *in,
                  const struct fw_tensors *probes, float *values, double *change,
                  double *disturbed)
@@ -180,6 +188,7 @@ const struct fw_learner_kind fw_learner_associative = {
     .validate = validate,
     .check = check,
     .learn = learn,
+    .learn_spread = learn_spread,
     .edit = edit,
     .view_new = view_new,
     .view_free = view_free,

@@ -12,7 +12,13 @@
 
 #include "fastweight/clock.h"
 
-enum { CHUNK_TOKENS = 1024, CHUNK_VALUES = 8192, CHUNK_FIRST = 16 };
+enum {
+    CHUNK_TOKENS = 1024,
+    CHUNK_VALUES = 8192,
+    CHUNK_FIRST = 16,
+    LONG_NS = 100000,  /* a chunk that takes as long is worth waking other workers for */
+    CHUNKS_ALONE = 64, /* after help did not pay */
+};
 
 int out_of_memory(struct fw_err *err)
 {
@@ -130,6 +136,24 @@ static size_t next_chunk(struct pass *p, uint64_t took_ns)
     return p->chunk;
 }
 
+/* A helper that other programs keep from its core holds up the whole chunk. So help is asked
+ * for after a long chunk, and for a while no more when tokens then took longer than alone. */
+static void judge_help(struct pass *p, uint64_t took_ns, size_t n)
+{
+    double token_ns = (double)took_ns / (double)n;
+
+    if (p->spread) {
+        p->spread = token_ns < p->alone_ns;
+        p->alone = p->spread ? 0 : CHUNKS_ALONE;
+        return;
+    }
+    p->alone_ns = token_ns;
+    if (p->alone > 0)
+        p->alone--;
+    else
+        p->spread = took_ns >= LONG_NS && p->l->kind->learn_spread;
+}
+
 enum what { LEARN, SCORE, RECALL };
 
 static void do_chunk(struct pass *p, enum what what, void *block, struct fw_view *v, size_t n)
@@ -140,7 +164,8 @@ static void do_chunk(struct pass *p, enum what what, void *block, struct fw_view
 
     switch (what) {
     case LEARN:
-        kind->learn(p->l, block, p->in, p->from, n, surprise, values);
+        (p->spread ? kind->learn_spread : kind->learn)(p->l, block, p->in, p->from, n, surprise,
+                                                       values);
         break;
     case SCORE:
         kind->score(v, p->in, p->from, n, surprise);
@@ -166,6 +191,7 @@ static bool run(struct pass *p, enum what what, void *block, struct fw_view *v,
         p->from += n;
         before = now;
         now = fw_clock_mono_ns();
+        judge_help(p, now - before, n);
         n = next_chunk(p, now - before);
         if (now >= deadline)
             break;

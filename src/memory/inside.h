@@ -46,6 +46,13 @@ bool fw_map_is_unit(const struct fw_memory *m);
 void fw_map_apply(const struct fw_memory *m, const float *x, float *phi);
 /* y = x / max(|x|, 1e-12), (n,). */
 void fw_l2(const float *x, size_t n, float *y);
+/* fw_memory_learn in two steps: heads [head, behind), which may be at work at once with others
+ * of the same body, each writing its own; when all are through, their count. Returns how many
+ * elements it cut. Not with a cache that is read: its reads want the count of every token. */
+uint64_t fw_memory_learn_heads(const struct fw_memory *m, void *block,
+                               const struct fw_memory_learning *what, size_t head,
+                               size_t behind);
+void fw_memory_learned(const struct fw_memory *m, void *block, size_t n, uint64_t cut);
 /* Cuts what lies in the block of one head. Returns how many elements it cut. */
 uint64_t fw_memory_saturate(const struct fw_memory *m, void *block, size_t head);
 void fw_memory_head_state(const struct fw_memory *m, const void *block, size_t head,

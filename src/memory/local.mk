@@ -59,5 +59,8 @@ UNIT_TESTS += src/memory/edit_test src/memory/patch_test src/memory/covariance_t
 	src/memory/probe_test
 src_memory_covariance_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_probe_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_libmemory_a_SOURCES += src/memory/spread.c
+UNIT_TESTS += src/memory/spread_test
+src_memory_spread_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_patch_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_edit_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

@@ -4,8 +4,8 @@
  * case. The row says what the rule is and what a body may carry; memory.c cuts bodies into
  * spans, maps keys and queries (feature.c) and fills in what is absent; check.c refuses. All
  * that the next pair depends on lies in the block: a rule with a window or a mini-batch appends
- * its own fields. learn must give the same bits however a stream is cut into spans, and read
- * must not write. Hot loops are those of kernel.h and loops.h: compiled at both levels. */
+ * its own fields. learn gives the same bits however a stream is cut into spans and touches its
+ * own head alone (threads share them); read never writes. Hot loops: kernel.h and loops.h. */
 #ifndef RULE_H
 #define RULE_H
 
