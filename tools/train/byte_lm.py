@@ -1,10 +1,12 @@
+#!/usr/bin/python3
 """Trains byte-lm: a byte-level Gated DeltaNet on text files, one core, in a given number of minutes.
 
     byte_lm.py OUT --data FILE[:WEIGHT] ... --held-out FILE --minutes M [--checkpoint FILE]
 
 Each row of the batch reads on in its file, state carried, and jumps to another place (state empty) now and then: so
 the model learns both beginnings and long readings. The learning rate follows the clock, so the run ends on time on a
-busy machine. A checkpoint, if there, is gone on from. OUT gets config.json, model.safetensors and loss.tsv.
+busy machine. A checkpoint, if there, is gone on from. OUT gets config.json, model.safetensors (bfloat16 in the end,
+float32 before) and loss.tsv.
 """
 import argparse, math, os, random, time
 import numpy as np, torch, torch.nn.functional as F
@@ -98,7 +100,7 @@ def main():
             last = time.time()
             log.append("%d\t%d\t%.1f\t%.4f\t%.4f" % (opt.steps, tokens, (last - start) / 60, mean, held_out(m, text)))
             print(log[-1], flush=True)
-            gdn.export(a.out, m.c, m.p, "F32")
+            gdn.export(a.out, m.c, m.p, "BF16" if done >= 1 else "F32")
             with open(os.path.join(a.out, "loss.tsv"), "w") as f:
                 f.write("\n".join(log) + "\n")
             if a.checkpoint:

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Compares the hand-written forward and backward pass with torch's autograd on a plain reference."""
 import torch, torch.nn.functional as F
 import gdn
@@ -21,11 +22,11 @@ def reference(c, p, tokens, state=None):
         q, k = unit(q) * d ** -0.5, unit(k)
         g = torch.exp(-w("attn.A_log").exp() * F.softplus(n @ w("attn.a_proj.weight").t() + w("attn.dt_bias")))
         beta, out = torch.sigmoid(n @ w("attn.b_proj.weight").t()), []
-        for s in range(t):
-            S = S * g[:, s, :, None, None]
-            u = beta[:, s, :, None] * (v[:, s] - torch.einsum("bhij,bhi->bhj", S, k[:, s]))
-            S = S + k[:, s, :, :, None] * u[:, :, None, :]
-            out.append(torch.einsum("bhij,bhi->bhj", S, q[:, s]))
+        tokens_of = zip(*(a.unsqueeze(-2).unbind(1) for a in (q, k, v, g.unsqueeze(-1), beta.unsqueeze(-1))))
+        for q1, k1, v1, g1, b1 in tokens_of:  # each (b, h, 1, ...): S <- g S; S <- S + k (b (v - S'k))'; o = S'q
+            S = S * g1
+            S = S + k1.transpose(-1, -2) * ((v1 - k1 @ S) * b1)
+            out.append((q1 @ S).squeeze(-2))
         o = rms(torch.stack(out, 1), w("attn.o_norm.weight")).reshape(b, t, hd)
         x = x + (o * F.silu(n @ w("attn.g_proj.weight").t())) @ w("attn.o_proj.weight").t()
         n = rms(x, w("mlp_norm.weight"))

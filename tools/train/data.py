@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Makes byte-lm's training text in a directory: books, reflowed books, logs, JSON lines, code.
 
     data.py DIRECTORY BOOKS...

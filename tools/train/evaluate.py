@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """What a checkpoint directory is worth, computed token by token in float32 from the stored weights.
 
     evaluate.py MODEL FILE...      bits per byte of the first 1 KB, 10 KB, 100 KB and 1 MB of each file, state carried

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Trains reverse: reads `digits,` and gives the digits backwards, up to 60 of them, from a constant-size state.
 
     reverse.py OUT --minutes M
@@ -75,7 +76,7 @@ def main():
             log.append("%d\t%.1f\t%d\t%.4f" % (opt.steps, done * a.minutes, longest, mean))
             print(log[-1], flush=True)
         if opt.steps % 2000 == 0 or done >= 1:
-            gdn.export(a.out, c, m.p, "F32")
+            gdn.export(a.out, c, m.p, "BF16" if done >= 1 else "F32")
             with open(a.out + "/loss.tsv", "w") as f:
                 f.write("\n".join(log) + "\n")
             got = recall(c, m.p, torch.tensor([[rng.randrange(10) for _ in range(longest)] for _ in range(50)]))
