@@ -1,7 +1,7 @@
 """A Gated DeltaNet with a hand-written backward pass, for one CPU core.
 
-Matrix products run in bfloat16 (oneDNN uses the processor's bfloat16 instructions), everything between them in
-kernels.c; weights, sums and states are float32. Tensor names are those of flash-linear-attention's
+Matrix products run in bfloat16 (oneDNN uses the processor's bfloat16 instructions) or float32, everything between them
+in kernels.c; weights, sums and states are float32. Tensor names are those of flash-linear-attention's
 GatedDeltaNetForCausalLM. Sequences may go on where the last call ended: the state and the convolutions' last inputs
 are carried, gradients are not.
 """
@@ -60,11 +60,11 @@ class Mixer(ctypes.Structure):
                                                   "d_out", "d_in", "d_conv", "d_a_log", "d_dt_bias", "d_o_norm")])
 
 
-def kernels(head_dim):
-    """kernels.c, compiled for this processor and head size."""
+def kernels(head_dim, dtype):
+    """kernels.c, compiled for this processor, head size and type of activations."""
     out = os.path.join(tempfile.mkdtemp(), "kernels.so")
     subprocess.run([os.environ.get("CC", "cc"), "-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math",
-                    "-shared", "-fPIC", f"-DD={head_dim}", "-o", out, os.path.join(HERE, "kernels.c"), "-lm"],
+                    "-shared", "-fPIC", f"-DD={head_dim}", "-DFLOAT" if dtype == torch.float32 else "-UFLOAT", "-o", out, os.path.join(HERE, "kernels.c"), "-lm"],
                    check=True)
     lib = ctypes.CDLL(out)
     for option, value in ((-4, 0), (-1, 1 << 30), (-2, 1 << 28)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD:
@@ -85,9 +85,9 @@ def i64(*n):
 class Model:
     """Parameters live in one flat float32 vector, hidden matrices first; self.p names views into it."""
 
-    def __init__(self, c, seed=1, slow_decay=False):
+    def __init__(self, c, seed=1, slow_decay=False, dtype=BF16):
         assert c["expand_v"] == 1 and max(c["hidden_size"], c["vocab_size"], 2 * c["intermediate_size"]) <= 4096
-        self.c, self.lib = c, kernels(c["head_dim"])
+        self.c, self.dtype, self.lib = c, dtype, kernels(c["head_dim"], dtype)
         named = shapes(c)
         self.muon = [n for n in named if n.split(".", 3)[-1].rsplit(".", 1)[0] in MATRICES]
         order = self.muon + [n for n in named if n not in self.muon]
@@ -125,15 +125,15 @@ class Model:
     def state(self, batch):
         """Nothing read yet: per layer (state, last inputs of the convolutions)."""
         h, d = self.c["num_heads"], self.c["head_dim"]
-        return [(torch.zeros(batch, h, d, d), torch.zeros(batch, 3, 3 * h * d, dtype=BF16))
+        return [(torch.zeros(batch, h, d, d), torch.zeros(batch, 3, 3 * h * d, dtype=self.dtype))
                 for _ in range(self.c["num_hidden_layers"])]
 
     def weights16(self):
-        """bfloat16 copies for the products; what one product reads is one matrix."""
-        half = self.flat.to(BF16)
+        """What the products read, in their type; what one product reads is one matrix."""
+        flat = self.flat.to(self.dtype)
         at, w = 0, {}
         for n, t in self.p.items():
-            w[n] = half[at:at + t.numel()].view(t.shape)
+            w[n] = flat[at:at + t.numel()].view(t.shape)
             at += t.numel()
         for i in range(self.c["num_hidden_layers"]):
             a, m = f"model.layers.{i}.attn.", f"model.layers.{i}.mlp."
@@ -145,13 +145,13 @@ class Model:
         """x + delta, and its norm: kept for the way back under `sum` and `out`."""
         rows, d = x.shape
         keep = dict(x=x, w=self.p[name], delta=delta, sum=torch.empty_like(x), rstd=torch.empty(rows),
-                    out=torch.empty(rows, d, dtype=BF16))
+                    out=torch.empty(rows, d, dtype=self.dtype))
         n = Norm(rows=rows, d=d, eps=self.c["norm_eps"], **{k: ptr(t) for k, t in keep.items()})
         self.lib.norm_fwd(ctypes.byref(n))
         return dict(keep, call=n)
 
     def norm_back(self, name, saved, d_out, grad):
-        n, grad16 = saved["call"], torch.empty(grad.shape, dtype=BF16)
+        n, grad16 = saved["call"], torch.empty(grad.shape, dtype=self.dtype)
         for k, t in dict(d_out=d_out, grad=grad, d_w=self.g[name], grad16=grad16).items():
             setattr(n, k, ptr(t))
         self.lib.norm_bwd(ctypes.byref(n))
@@ -162,11 +162,11 @@ class Model:
         h, d = c["num_heads"], c["head_dim"]
         w = h * d
         conv = torch.cat([self.p[a + f"{n}_conv1d.weight"].view(-1, 4) for n in "qkv"])
-        new = (torch.empty(batch, h, d, d), torch.empty(batch, 3, 3 * w, dtype=BF16))
+        new = (torch.empty(batch, h, d, d), torch.empty(batch, 3, 3 * w, dtype=self.dtype))
         keep = dict(input=x, conv=conv, a_log=self.p[a + "A_log"], dt_bias=self.p[a + "dt_bias"],
                     o_norm=self.p[a + "o_norm.weight"], state_in=state[0], tail_in=state[1], state_out=new[0],
                     tail_out=new[1], saved=torch.empty(batch, h, length // CHUNK, d, d),
-                    out=torch.empty(batch * length, w, dtype=BF16))
+                    out=torch.empty(batch * length, w, dtype=self.dtype))
         m = Mixer(batch=batch, length=length, heads=h, eps=c["norm_eps"], **{k: ptr(t) for k, t in keep.items()})
         self.lib.mixer_fwd(ctypes.byref(m))
         return keep, m, new
@@ -193,7 +193,7 @@ class Model:
             keep, m, new = self.mixer(i, n1["out"] @ w[l + "attn.in"].t(), state[i], batch, length)
             n2 = self.norm(l + "mlp_norm.weight", n1["sum"], keep["out"] @ w[l + "attn.o_proj.weight"].t())
             gu = n2["out"] @ w[l + "mlp.in"].t()
-            act = torch.empty(rows, c["intermediate_size"], dtype=BF16)
+            act = torch.empty(rows, c["intermediate_size"], dtype=self.dtype)
             self.lib.swiglu_fwd(*i64(rows, c["intermediate_size"]), ptr(gu), ptr(act))
             x, delta = n2["sum"], act @ w[l + "mlp.down_proj.weight"].t()
             saved.append((n1, keep, m, n2, gu, act))

@@ -6,7 +6,7 @@
  * over the tokens, and in dozens of passes over memory for normalisations and gates. Here each
  * such part is one pass. The recurrence is the plain one, token by token: with a 32 x 32 state
  * that lies in the first-level cache it costs less than the chunked form's triangular solves.
- * Activations are bfloat16 (as uint16_t), sums and states are float. The backward pass starts
+ * Sums and states are float. The backward pass starts
  * each chunk of tokens from a saved state and recomputes the states between.
  *
  * gdn.py compiles this file with the local compiler and calls it through ctypes.
@@ -16,40 +16,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef D
-#define D 32 /* head size: a compile-time constant, so that the loops over it are unrolled */
-#endif
-enum { CHUNK = 32, TAPS = 4 }; /* tokens between saved states, conv kernel */
-enum { WIDEST = 4096 };        /* no row is wider: Model in gdn.py checks */
+/* D, the head size, comes from the command line: loops over it are unrolled. CHUNK: tokens
+ * between saved states; TAPS: of the convolutions; WIDEST: no row is wider, gdn.py checks. */
+enum { CHUNK = 32, TAPS = 4, WIDEST = 4096 };
 
-typedef uint16_t bf16;
+/* Activations between the parts: bfloat16, or with -DFLOAT what they are. */
+#ifdef FLOAT
+typedef float store;
+#else
+typedef uint16_t store;
+#endif
 
 struct norm { /* mirrors Norm in gdn.py */
     int64_t rows, d;
     const float *x, *w;
-    const bf16 *delta; /* NULL: nothing to add */
+    const store *delta; /* NULL: nothing to add */
     float eps;
     float *sum, *rstd;
-    bf16 *out;
-    const bf16 *d_out;
+    store *out;
+    const store *d_out;
     float *grad, *d_w; /* added to */
-    bf16 *grad16;
+    store *grad16;
 };
 
 struct mixer { /* what does not change between the tokens; mirrors Mixer in gdn.py */
     int64_t batch, length, heads;
-    const bf16 *in;    /* [batch, length, q | k | v | gate | a | b] */
+    const store *in;   /* [batch, length, q | k | v | gate | a | b] */
     const float *conv; /* [q | k | v][TAPS] */
     const float *a_log, *dt_bias, *o_norm;
     float eps;
     const float *state_in; /* [batch, heads, D, D] */
-    const bf16 *tail_in;   /* [batch, TAPS - 1, q | k | v]: the inputs before the first token */
+    const store *tail_in;  /* [batch, TAPS - 1, q | k | v]: the inputs before the first token */
     float *state_out;
-    bf16 *tail_out;
+    store *tail_out;
     float *saved; /* [batch, heads, length / CHUNK, D, D] */
-    bf16 *out;    /* [batch, length, heads * D] */
-    const bf16 *d_out;
-    bf16 *d_in;
+    store *out;   /* [batch, length, heads * D] */
+    const store *d_out;
+    store *d_in;
     float *d_conv, *d_a_log, *d_dt_bias, *d_o_norm; /* added to */
 };
 
@@ -61,9 +64,21 @@ struct lane {           /* one head of one sequence, unpacked to float */
     float (*gate)[D], (*out)[D], (*d_gate)[D];
     float *norm[2], *decay, *beta, *a, *d_decay, *d_beta;
     float (*states)[D][D];
+    float *block; /* all of it */
 };
 
-static void widen(float *restrict to, const bf16 *restrict from, int64_t n)
+#ifdef FLOAT
+static void widen(float *restrict to, const store *restrict from, int64_t n)
+{
+    memcpy(to, from, sizeof *to * (size_t)n);
+}
+
+static void narrow(store *restrict to, const float *restrict from, int64_t n)
+{
+    memcpy(to, from, sizeof *to * (size_t)n);
+}
+#else
+static void widen(float *restrict to, const store *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         uint32_t u = (uint32_t)from[i] << 16;
@@ -71,14 +86,15 @@ static void widen(float *restrict to, const bf16 *restrict from, int64_t n)
     }
 }
 
-static void narrow(bf16 *restrict to, const float *restrict from, int64_t n)
+static void narrow(store *restrict to, const float *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         uint32_t u;
         memcpy(&u, &from[i], 4);
-        to[i] = (bf16)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+        to[i] = (store)((u + 0x7fff + (u >> 16 & 1)) >> 16);
     }
 }
+#endif
 
 /* Bounded, for an infinity becomes NaN where a division is an estimate and a correction. */
 static inline float sigmoid(float x)
@@ -139,7 +155,7 @@ void norm_bwd(const struct norm *n)
 }
 
 /* SwiGLU: in = gate | up, out = silu(gate) * up */
-void swiglu_fwd(int64_t rows, int64_t f, const bf16 *in, bf16 *out)
+void swiglu_fwd(int64_t rows, int64_t f, const store *in, store *out)
 {
     float x[WIDEST];
     for (int64_t r = 0; r < rows; r++) {
@@ -150,7 +166,7 @@ void swiglu_fwd(int64_t rows, int64_t f, const bf16 *in, bf16 *out)
     }
 }
 
-void swiglu_bwd(int64_t rows, int64_t f, const bf16 *in, const bf16 *d_out, bf16 *d_in)
+void swiglu_bwd(int64_t rows, int64_t f, const store *in, const store *d_out, store *d_in)
 {
     float x[WIDEST], d[WIDEST];
     for (int64_t r = 0; r < rows; r++) {
@@ -167,12 +183,12 @@ void swiglu_bwd(int64_t rows, int64_t f, const bf16 *in, const bf16 *d_out, bf16
 
 /* Logits become the cross entropy's gradient; a target < 0 does not count. Returns the sum in
  * nats. */
-double cross_entropy(int64_t rows, int64_t n, bf16 *logits, const int64_t *target, float scale)
+double cross_entropy(int64_t rows, int64_t n, store *logits, const int64_t *target, float scale)
 {
     float x[WIDEST];
     double loss = 0;
     for (int64_t r = 0; r < rows; r++) {
-        bf16 *l = logits + r * n;
+        store *l = logits + r * n;
         int64_t t = target[r];
         float top = -1e30f, sum = 0;
         widen(x, l, n);
@@ -195,45 +211,34 @@ double cross_entropy(int64_t rows, int64_t n, bf16 *logits, const int64_t *targe
     return loss;
 }
 
-static void *room(size_t n)
+static float *take(float **free_part, int64_t n)
 {
-    void *p = aligned_alloc(64, (n + 63) / 64 * 64);
-    if (!p)
-        abort();
+    float *p = *free_part;
+    *free_part += (n + 15) / 16 * 16;
     return p;
 }
 
 static void lane_init(struct lane *l, int64_t t)
 {
-    size_t rows = sizeof(float[D]) * (size_t)t;
+    float **rows[] = { &l->norm[0], &l->norm[1], &l->decay,  &l->beta,
+                       &l->a,       &l->d_decay, &l->d_beta, NULL };
+    int64_t wide = (t + TAPS) * D, states = (CHUNK + 1) * D * D;
+    l->block = aligned_alloc(64, sizeof(float) * (size_t)(15 * wide + 8 * (t + 16) + states));
+    float *p = l->block;
+    if (!p)
+        abort();
     for (int i = 0; i < 3; i++) {
-        l->raw[i] = room(rows + sizeof(float[D]) * TAPS);
-        l->pre[i] = room(rows);
-        l->act[i] = room(rows);
-        l->grad[i] = room(rows + sizeof(float[D]) * TAPS);
+        l->raw[i] = (float(*)[D])take(&p, wide);
+        l->pre[i] = (float(*)[D])take(&p, wide);
+        l->act[i] = (float(*)[D])take(&p, wide);
+        l->grad[i] = (float(*)[D])take(&p, wide);
     }
-    l->gate = room(rows);
-    l->out = room(rows);
-    l->d_gate = room(rows);
-    float **one[] = { &l->norm[0], &l->norm[1], &l->decay, &l->beta,
-                      &l->a,       &l->d_decay, &l->d_beta };
-    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
-        *one[i] = room(sizeof(float) * (size_t)t);
-    l->states = room(sizeof(float[D][D]) * (CHUNK + 1));
-}
-
-static void lane_free(struct lane *l)
-{
-    for (int i = 0; i < 3; i++) {
-        free(l->raw[i]);
-        free(l->pre[i]);
-        free(l->act[i]);
-        free(l->grad[i]);
-    }
-    void *one[] = { l->gate, l->out, l->d_gate,  l->norm[0], l->norm[1], l->decay,
-                    l->beta, l->a,   l->d_decay, l->d_beta,  l->states };
-    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
-        free(one[i]);
+    l->gate = (float(*)[D])take(&p, wide);
+    l->out = (float(*)[D])take(&p, wide);
+    l->d_gate = (float(*)[D])take(&p, wide);
+    l->states = (float(*)[D][D])take(&p, states);
+    for (float ***r = rows; *r; r++)
+        **r = take(&p, t);
 }
 
 static int64_t width(const struct mixer *m)
@@ -241,14 +246,18 @@ static int64_t width(const struct mixer *m)
     return 4 * m->heads * D + 2 * m->heads;
 }
 
+static void conv_weights(const struct mixer *m, int64_t first, float (*w)[D])
+{
+    for (int j = 0; j < TAPS; j++)
+        for (int c = 0; c < D; c++)
+            w[j][c] = m->conv[(first + c) * TAPS + j];
+}
+
 /* convolution, SiLU and the key and query norm of one of q, k, v */
 static void lane_channel(const struct mixer *m, const struct lane *l, int64_t h, int part)
 {
-    const float *cw = m->conv + (part * m->heads + h) * D * TAPS;
     float w[TAPS][D];
-    for (int j = 0; j < TAPS; j++)
-        for (int c = 0; c < D; c++)
-            w[j][c] = cw[c * TAPS + j];
+    conv_weights(m, (part * m->heads + h) * D, w);
     for (int64_t t = 0; t < m->length; t++) {
         float *p = l->pre[part][t], *a = l->act[part][t];
         for (int c = 0; c < D; c++) {
@@ -270,7 +279,7 @@ static void lane_channel(const struct mixer *m, const struct lane *l, int64_t h,
 static void lane_load(const struct mixer *m, const struct lane *l, int64_t b, int64_t h)
 {
     int64_t hd = m->heads * D, w = width(m);
-    const bf16 *in = m->in + b * m->length * w;
+    const store *in = m->in + b * m->length * w;
     float a_scale = expf(m->a_log[h]);
     for (int part = 0; part < 3; part++) {
         for (int64_t t = 0; t < TAPS - 1; t++)
@@ -340,9 +349,9 @@ void mixer_fwd(const struct mixer *m)
         for (int64_t t = 0; t < TAPS - 1; t++)
             memcpy(m->tail_out + (b * (TAPS - 1) + t) * 3 * hd,
                    m->in + ((b + 1) * m->length - (TAPS - 1) + t) * w,
-                   sizeof(bf16) * (size_t)(3 * hd));
+                   sizeof(store) * (size_t)(3 * hd));
     }
-    lane_free(&l);
+    free(l.block);
 }
 
 /* gradient through the output gate and norm of token t: dy becomes the gradient of the read,
@@ -412,15 +421,12 @@ static void step_bwd(float (*restrict ds)[D], const float (*restrict before)[D],
 
 /* gradients of act become gradients of the layer's input: norm, SiLU, convolution */
 static void channel_bwd(const struct mixer *m, const struct lane *l, int64_t h, int part,
-                        bf16 *d_in)
+                        store *d_in)
 {
     float(*g)[D] = l->grad[part] + TAPS - 1;
     int64_t first = (part * m->heads + h) * D, T = m->length;
-    const float *cw = m->conv + first * TAPS;
     float w[TAPS][D], dw[TAPS][D] = { { 0 } }, x[D];
-    for (int j = 0; j < TAPS; j++)
-        for (int c = 0; c < D; c++)
-            w[j][c] = cw[c * TAPS + j];
+    conv_weights(m, first, w);
     for (int64_t t = 0; t < T; t++) {
         const float *p = l->pre[part][t], *a = l->act[part][t];
         float k = part < 2 ? l->norm[part][t] : 1, c = part < 2 ? dot(a, g[t], D) : 0;
@@ -445,11 +451,11 @@ static void channel_bwd(const struct mixer *m, const struct lane *l, int64_t h, 
 }
 
 /* gradients of decay, beta and gate of one lane */
-static void gates_bwd(const struct mixer *m, const struct lane *l, int64_t h, bf16 *d_in)
+static void gates_bwd(const struct mixer *m, const struct lane *l, int64_t h, store *d_in)
 {
     float a_scale = expf(m->a_log[h]);
-    bf16 *gate = d_in + (3 * m->heads + h) * D, *a = d_in + 4 * m->heads * D + h,
-         *b = a + m->heads;
+    store *gate = d_in + (3 * m->heads + h) * D, *a = d_in + 4 * m->heads * D + h,
+          *b = a + m->heads;
     for (int64_t t = 0; t < m->length; t++) {
         int64_t at = t * width(m);
         float dg = l->d_decay[t] * l->decay[t];
@@ -488,11 +494,11 @@ void mixer_bwd(const struct mixer *m)
                              (const float(*)[D])l.states[i + 1], &l, t, dy);
                 }
             }
-            bf16 *d_in = m->d_in + b * m->length * width(m);
+            store *d_in = m->d_in + b * m->length * width(m);
             for (int part = 0; part < 3; part++)
                 channel_bwd(m, &l, h, part, d_in);
             gates_bwd(m, &l, h, d_in);
         }
     }
-    lane_free(&l);
+    free(l.block);
 }

@@ -14,13 +14,13 @@ VOCAB = "0123456789,#"
 COMMA, END = 10, 11
 
 
-def samples(rows, longest, rng, shortest=1):
+def samples(rows, longest, rng):
     """Tokens and targets: `n,reversed#`, targets only from the comma on."""
     length = -(-(2 * longest + 1) // gdn.CHUNK) * gdn.CHUNK
     x = torch.full((rows, length + 1), END)
     y = torch.full((rows, length), -1)
     for r in range(rows):
-        n = rng.randint(shortest, longest)
+        n = rng.randint(1 if r % 2 else longest // 2, longest)
         d = torch.tensor([rng.randrange(10) for _ in range(n)])
         x[r, :2 * n + 1] = torch.cat([d, torch.tensor([COMMA]), d.flip(0)])
         y[r, n:2 * n + 1] = x[r, n + 1:2 * n + 2]
@@ -58,7 +58,7 @@ def main():
     rng = random.Random(a.seed)
     c = gdn.config(len(VOCAB), a.hidden, a.layers, a.heads, a.ff, "chars", a.head_dim)
     c["vocabulary"] = VOCAB
-    m = gdn.Model(c, a.seed, slow_decay=True)
+    m = gdn.Model(c, a.seed, slow_decay=True, dtype=torch.float32)
     opt = gdn.Optimiser(m, a.lr_muon, a.lr_adam, decay=0.01)
     print("parameters", m.flat.numel(), flush=True)
     longest, mean, start, log = 4, 3.5, time.time(), ["step\tminutes\tlongest\tbits_per_digit"]
