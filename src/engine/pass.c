@@ -66,12 +66,12 @@ int pass_init(struct pass *p, const struct fw_learner *l, const struct fw_tensor
     p->l = l;
     p->in = in;
     p->tokens = tokens;
-    p->chunk = CHUNK_FIRST;
     p->chunk_max = CHUNK_VALUES / (l->width ? l->width : 1);
     if (p->chunk_max > CHUNK_TOKENS)
         p->chunk_max = CHUNK_TOKENS;
     if (p->chunk_max < 1)
         p->chunk_max = 1;
+    p->chunk = CHUNK_FIRST < p->chunk_max ? CHUNK_FIRST : p->chunk_max;
     if (detail == FW_DETAIL_NONE)
         return 0;
     if (detail == FW_DETAIL_TOKENS) {
