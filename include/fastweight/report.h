@@ -1,7 +1,7 @@
 /* fastweight/report.h - a flat list of named facts that the api turns into JSON objects.
  *
- * A path's dots become nested objects: "bits_per_token.last_1k". Used for inspect. One thread.
- */
+ * A path's dots become nested objects: "bits_per_token.last_1k". Items of one object are added
+ * one after the other. Used for inspect. One thread. */
 #ifndef FW_REPORT_H
 #define FW_REPORT_H
 

@@ -24,8 +24,9 @@
 #include "inside.h"
 
 #define OCTAVES 24
-#define MOST    64 /* places of an octave */
-#define ABREAST 64 /* reads at a time, at most */
+#define MOST    64     /* places of an octave */
+#define ABREAST 64     /* reads at a time, at most */
+#define IN_ALL  262144 /* places of all heads: `inspect` tells each of them */
 
 struct probes {       /* of one head */
     float *k, *v;     /* (n, rows), (n, d_v) */
@@ -159,6 +160,11 @@ int fw_probe_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err)
         return 0;
     }
     shape[1] = OCTAVES * m->probes;
+    if (m->heads * shape[1] > IN_ALL)
+        return fw_fail_param(err, FW_EINVAL, "bad_value", "config.probes",
+                             "all heads together may have at most %d places for probes, %d "
+                             "times config.probes each",
+                             IN_ALL, OCTAVES);
     if (fw_layout_add(&m->layout, "probe_k", FW_F32, 3, shape, &m->at_probe_k, err) < 0)
         return -1;
     shape[2] = m->d_v;

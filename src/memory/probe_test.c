@@ -271,6 +271,20 @@ START_TEST(a_foreign_reservoir_is_checked_whole)
 }
 END_TEST
 
+START_TEST(all_heads_together_have_no_more_places_than_inspect_can_tell)
+{
+    struct setup most = { NULL, 2730, 1, 1, { { "probes", NULL, 4 } } }, more = most;
+    struct fw_memory *m;
+    struct fw_err err;
+
+    more.heads++;
+    ck_assert_int_eq(new_memory(&m, &most, "delta", &err), 0);
+    fw_memory_free(m);
+    ck_assert_int_eq(new_memory(&m, &more, "delta", &err), -1);
+    ck_assert_str_eq(err.param, "config.probes");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("memory/probe");
@@ -285,6 +299,7 @@ int main(void)
     tcase_add_test(tc, a_value_of_zero_has_no_error_and_no_cosine);
     tcase_add_test(tc, the_rule_learns_as_without_probes);
     tcase_add_test(tc, a_foreign_reservoir_is_checked_whole);
+    tcase_add_test(tc, all_heads_together_have_no_more_places_than_inspect_can_tell);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }
