@@ -308,6 +308,28 @@ START_TEST(a_memory_of_many_heads_learns_and_scores_within_its_buffers)
 }
 END_TEST
 
+START_TEST(queries_that_ask_for_more_values_than_a_reply_may_hold_are_refused)
+{
+    enum { D_V = 4096, MOST = (1 << 24) / D_V };
+    static const float keys[MOST + 1];
+    struct call *c = create_small("a");
+
+    fw_params_set_number(&c->r.config, "d_k", 1, NULL);
+    fw_params_set_number(&c->r.config, "d_v", D_V, NULL);
+    done(c);
+    for (unsigned more = 0; more < 2; more++) {
+        c = call_new(FW_RECALL, "a");
+        put_pairs(c, 0, "queries", keys, MOST + more);
+        c->item[0].shape[1] = 1;
+        c->item[0].bytes = (MOST + more) * sizeof *keys;
+        if (more)
+            fails(c, FW_ETOOBIG, "too_many_values");
+        else
+            done(c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("engine");
@@ -329,6 +351,7 @@ int main(void)
     tcase_add_test(tc, sessions_are_listed_by_prefix_in_pages);
     tcase_add_test(tc, labels_are_kept_across_a_restart);
     tcase_add_test(tc, a_memory_of_many_heads_learns_and_scores_within_its_buffers);
+    tcase_add_test(tc, queries_that_ask_for_more_values_than_a_reply_may_hold_are_refused);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

@@ -84,9 +84,16 @@ int pass_init(struct pass *p, const struct fw_learner *l, const struct fw_tensor
     return p->scratch ? 0 : out_of_memory(err);
 }
 
+/* A short key may ask for a long value: without a limit a body would ask for a thousand times
+ * its own size. */
 int pass_values(struct pass *p, struct fw_err *err)
 {
-    p->values = array_new(p->tokens, p->l->values[0] * p->l->values[1], sizeof *p->values);
+    size_t each = p->l->values[0] * p->l->values[1];
+
+    if (each && p->tokens > VALUES_MAX / each)
+        return fw_fail_param(err, FW_ETOOBIG, "too_many_values", "queries",
+                             "queries times heads times d_v may be %d", VALUES_MAX);
+    p->values = array_new(p->tokens, each, sizeof *p->values);
     return p->values ? 0 : out_of_memory(err);
 }
 
