@@ -73,8 +73,6 @@ static int validate(const struct fw_learner *l, const void *block, struct fw_err
 static int check(const struct fw_learner *l, enum fw_use use, const struct fw_tensors *in,
                  size_t *ret_tokens, struct fw_err *err)
 {
-    int rc;
-
     if (use == FW_USE_PREFIX)
         return fw_fail_param(err, FW_EINVAL, "not_a_token_model", "model",
                              "an associative model predicts no tokens; use recall");
@@ -87,10 +85,7 @@ static int check(const struct fw_learner *l, enum fw_use use, const struct fw_te
     if (use == FW_USE_SCORE && fw_tensors_find(in, "queries"))
         return fw_fail_param(err, FW_EINVAL, "unknown_tensor", "queries",
                              "score takes no queries; use recall");
-    rc = fw_memory_check(plan_of(l), in, ret_tokens, err);
-    if (rc == 0 && *ret_tokens == 0)
-        rc = fw_fail_param(err, FW_EINVAL, "empty_body", "keys", "there are no pairs");
-    return rc;
+    return fw_memory_check(plan_of(l), in, ret_tokens, err);
 }
 
 static void learn(const struct fw_learner *l, void *block, const struct fw_tensors *in,

@@ -190,15 +190,13 @@ static int unstable(const struct fw_memory *m, const struct fw_body *b, size_t b
                          step);
 }
 
-/* |phi(x)|^2; apart, since it alone needs rows of stack. */
+/* |phi(x)|^2; apart, since it alone needs a row of stack. */
 __attribute__((noinline)) static double mapped_squares(const struct fw_memory *m,
                                                        const float *x)
 {
-    float phi[FW_MAX_DIM], normal[FW_MAX_DIM];
+    float phi[FW_MAX_DIM];
 
-    if (m->l2)
-        fw_l2(x, m->d_k, normal);
-    fw_map_apply(m, m->l2 ? normal : x, phi);
+    fw_map_key(m, x, phi);
     return fw_sum_squares(phi, m->rows);
 }
 

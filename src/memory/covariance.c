@@ -136,12 +136,12 @@ double fw_covariance_solve(const struct fw_memory *m, const void *block, size_t 
 {
     size_t n = m->rows;
     float ridge = 0, lambda[FW_MAX_DIM];
-    double a = 0;
 
     if (m->at_covariance != FW_NOWHERE)
         ridge = (float)(RIDGE * mean_diagonal(open_head(m, block, head), n));
     if (ridge > 0) {
         struct fw_system s = { open_head(m, block, head), lambda, n };
+        double a;
 
         for (size_t i = 0; i < n; i++)
             lambda[i] = ridge;
@@ -150,9 +150,9 @@ double fw_covariance_solve(const struct fw_memory *m, const void *block, size_t 
         else
             approach(&s, k, x);
         a = inner(x, k, n);
+        if (is_sane(x, k, n, a))
+            return a;
     }
-    if (is_sane(x, k, n, a))
-        return a;
     for (size_t i = 0; i < n; i++)
         x[i] = (double)k[i];
     return fw_sum_squares(k, n);

@@ -161,21 +161,6 @@ static int check_rule(const struct fw_memory *m, const struct parts *p, struct f
     return 0;
 }
 
-/* phi(x), (rows,). */
-static void map_key(const struct fw_memory *m, const float *x, float *phi)
-{
-    float normal[FW_MAX_DIM];
-
-    if (m->l2) {
-        fw_l2(x, m->d_k, normal);
-        x = normal;
-    }
-    if (fw_map_is_identity(m))
-        memcpy(phi, x, m->rows * sizeof *phi);
-    else
-        fw_map_apply(m, x, phi);
-}
-
 int fw_memory_check_edit(const struct fw_memory *m, const struct fw_tensors *in,
                          struct fw_err *err)
 {
@@ -187,7 +172,7 @@ int fw_memory_check_edit(const struct fw_memory *m, const struct fw_tensors *in,
         (p.value && check_tensor(m, p.value, FW_IN_VALUES, "value", err) < 0))
         return -1;
     for (size_t head = 0; head < m->heads; head++) {
-        map_key(m, (const float *)p.key->data + head * m->d_k, k);
+        fw_map_key(m, (const float *)p.key->data + head * m->d_k, k);
         if (!(fw_sum_squares(k, m->rows) >= SHORTEST * SHORTEST))
             return fw_fail_param(err, FW_EINVAL, "key_too_short", "key",
                                  "key of head %zu is shorter than %g: nothing can be written "
@@ -230,7 +215,7 @@ static double disturbance(const struct fw_memory *m, const void *block, size_t h
     if (!probes)
         return dot_squared(c->x, last_key(m, block, head), m->rows) * ww;
     for (size_t t = 0; t < *ret_count; t++) {
-        map_key(m, (const float *)probes->data + (t * m->heads + head) * m->d_k, k);
+        fw_map_key(m, (const float *)probes->data + (t * m->heads + head) * m->d_k, k);
         sum += dot_squared(c->x, k, m->rows) * ww;
     }
     return sum;
@@ -271,7 +256,7 @@ void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tens
 
         memset(x, 0, sizeof x);
         memset(w, 0, sizeof w);
-        map_key(m, (const float *)p.key->data + head * m->d_k, k);
+        fw_map_key(m, (const float *)p.key->data + head * m->d_k, k);
         if (p.value)
             c.v = (const float *)p.value->data + head * m->d_v;
         if (ret)

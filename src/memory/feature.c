@@ -244,3 +244,13 @@ void fw_map_apply(const struct fw_memory *m, const float *x, float *phi)
 {
     m->map->apply(m, x, phi);
 }
+
+/* Apart from its callers, since it alone needs a row of stack. */
+__attribute__((noinline)) void fw_map_key(const struct fw_memory *m, const float *x, float *phi)
+{
+    float normal[FW_MAX_DIM];
+
+    if (m->l2)
+        fw_l2(x, m->d_k, normal);
+    fw_map_apply(m, m->l2 ? normal : x, phi);
+}

@@ -44,6 +44,8 @@ float fw_map_max(const struct fw_memory *m);
 bool fw_map_is_unit(const struct fw_memory *m);
 /* phi(x), (rows,), of one normalised key or query (d_k,). */
 void fw_map_apply(const struct fw_memory *m, const float *x, float *phi);
+/* key_norm, then the map: a key as the rule gets it, or a query before query_scale. */
+void fw_map_key(const struct fw_memory *m, const float *x, float *phi);
 /* y = x / max(|x|, 1e-12), (n,). */
 void fw_l2(const float *x, size_t n, float *y);
 /* fw_memory_learn in two steps: heads [head, behind), which may be at work at once with others

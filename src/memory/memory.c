@@ -46,17 +46,6 @@ static bool is_small(const struct fw_memory *m, size_t n)
     return n <= SMALL && n * m->pairs * widest(m) <= SMALL;
 }
 
-/* phi of one key or query; apart, since it alone needs a row of stack. */
-__attribute__((noinline)) static void map_row(const struct fw_memory *m, const float *x,
-                                              float *y)
-{
-    float normal[FW_MAX_DIM];
-
-    if (m->l2)
-        fw_l2(x, m->d_k, normal);
-    fw_map_apply(m, m->l2 ? normal : x, y);
-}
-
 /* Keys or queries as the rule wants them; as they are when nothing is to be done. */
 static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_t n,
                               float scale, float *own)
@@ -70,7 +59,7 @@ static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_
         float *y = own + t * m->rows;
 
         if (!plain)
-            map_row(m, x, y);
+            fw_map_key(m, x, y);
         else if (m->l2)
             fw_l2(x, m->d_k, y);
         else
