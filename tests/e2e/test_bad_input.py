@@ -143,7 +143,7 @@ class BadInput(fw.Case):
                 self.sane_or_refused(m, id, bytes(bad), bodies)
 
     def test_forged_tensors_of_nonsense_are_refused_or_learn_on(self):
-        for m in (s.AUTO, s.EVENTS, s.GATED):
+        for m in (s.AUTO, s.EVENTS, s.GATED, s.PROBED):
             id = "n" + m.name.split()[0]
             file = self.taught(m, id)
             listed, size = self.c.get(id, "tensors")["data"], self.c.facts(id)["state_bytes"]
