@@ -93,10 +93,11 @@ tsan_tree() { # the learners have no threads of their own
         unit build-tsan '/(base|store|engine|http|api|daemon)/|arena'
 }
 
-# One TAP line a unit test program; libcheck must not fork, or leaks stay unseen.
+# One TAP line a unit test program; libcheck must not fork, or leaks stay unseen. Short: fewer
+# rounds of the same (tests/test_main.h); ASan runs them all.
 valgrind_one() {
     log=$logs/valgrind-$(basename "$1").log
-    if (cd "$here/build" && env top_srcdir="$here" top_builddir=. CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 \
+    if (cd "$here/build" && env top_srcdir="$here" top_builddir=. FW_TEST_SHORT=1 CK_FORK=no CK_TIMEOUT_MULTIPLIER=50 \
         OPENBLAS_NUM_THREADS=1 CK_TAP_LOG_FILE_NAME=/dev/null valgrind -q --error-exitcode=9 \
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite "./$1") >"$log" 2>&1; then
         echo "ok - valgrind $1"
@@ -105,11 +106,9 @@ valgrind_one() {
     fi
 }
 
-# Without those that learn megabytes, many minutes each at valgrind's pace; ASan runs them all.
 valgrind_unit() {
     running=0
-    for t in $(make -s -C "$here/build" print-unit-tests | tr ' ' '\n' |
-        grep -v -E 'memory/(state|rules|rules_hostile)_test|stream/(core|bytes|events)_test'); do
+    for t in $(make -s -C "$here/build" print-unit-tests); do
         valgrind_one "$t" &
         running=$((running + 1))
         [ $((running % jobs)) -ne 0 ] || wait

@@ -1,6 +1,6 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
 BENCHES = bench/stream bench/store bench/delta bench/rules bench/length bench/lifetime bench/memory \
-	bench/http_learner bench/model
+	bench/heads bench/http_learner bench/model
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -44,3 +44,6 @@ bench_rules_LDADD = $(MEMORY_LIBS)
 
 bench_length_SOURCES = bench/length.c bench/pair_stream.c bench/pair_stream.h
 bench_length_LDADD = $(MEMORY_LIBS)
+
+bench_heads_SOURCES = bench/heads.c bench/pair_stream.c bench/pair_stream.h
+bench_heads_LDADD = $(MEMORY_LIBS)

@@ -31,7 +31,7 @@ static const char *const keys[] = {
     "chunk",       "batch",       "depth",      "hidden",
     "variant",     "layer_norm",  "mini_batch", "delta",
     "u",           "A",           "lr",         "preset",
-    "state_bytes", "vocab",
+    "state_bytes", "vocab",       "probes",     "covariance",
 };
 
 static const char *const words[] = {
@@ -50,6 +50,7 @@ static const struct seed seeds[] = {
     SEED("\1s{\"config\":{\"preset\":\"log\",\"state_bytes\":1048576}}"),
     SEED("\10sd_k=n:4\nfeature_map=s:rff\nfeatures=n:10\nheads=n:1\nrule=s:mesa\n"),
     SEED("\4svocab=n:300\n"),
+    SEED("\11s{\"config\":{\"rule\":\"huber\",\"d_k\":5,\"probes\":2,\"covariance\":true}}"),
 };
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)

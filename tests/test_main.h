@@ -28,6 +28,15 @@ static inline int may_measure_memory(void)
     return !SANITIZED && !(fork && strcmp(fork, "no") == 0);
 }
 
+/* How many rounds, or how long a stream, of n: all, or with FW_TEST_SHORT=1 (inside valgrind
+ * all is thirty times as slow) a `part`-th of them, but some. */
+static inline size_t rounds_of(size_t n, size_t part)
+{
+    const char *wish = getenv("FW_TEST_SHORT");
+
+    return wish && strcmp(wish, "1") == 0 ? (n + part - 1) / part : n;
+}
+
 /* TAP on stdout carries the verdict, so we exit 0 whenever the run completed. */
 static int run_suite(Suite *s)
 {

@@ -65,7 +65,8 @@ struct ctl_verb {
       "make a session")                                                                        \
     X(ls, "ls [PREFIX]", "list sessions")                                                      \
     X(learn, "learn ID [FILE|-] [--follow] [--lines N] [--async] [--json|--safetensors]",      \
-      "learn a file or stdin; --lines shows the N most surprising lines; --progress: a bar")   \
+      "learn a file or stdin (pairs: --json or --safetensors); --lines shows the N most "      \
+      "surprising lines; --progress: a bar")                                                   \
     X(score, "score ID [FILE|-] [--adapt] [--lines N] [--json|--safetensors]",                 \
       "surprise of a file; nothing is learned")                                                \
     X(predict, "predict ID [PREFIX] [--top N]", "what comes next")                             \

@@ -43,14 +43,15 @@ struct task { /* one seed's */
 static void draw(struct task *x, uint64_t seed)
 {
     float W[D * D];
+    const struct lab_map f = { W, D, D, .1 };
 
     seed *= 1000003;
     for (size_t i = 0; i < D * D; i++)
         W[i] = (float)lab_normal(&seed);
     lab_units(x->k, MOST, D, &seed);
     lab_units(x->q, HELD, D, &seed);
-    lab_linear(x->k, W, MOST, D, D, .1, x->v, &seed);
-    lab_linear(x->q, W, HELD, D, D, .1, x->truth, &seed);
+    lab_linear(&f, x->k, MOST, x->v, &seed);
+    lab_linear(&f, x->q, HELD, x->truth, &seed);
 }
 
 /* error[i], kept[i] += after WINDOW << i pairs. Returns the bytes of the block. */

@@ -7,8 +7,10 @@
  *                bytes are constant by construction
  *   parallel     ns a token when learned one a call over 256 a call
  *   merges       error on held-out keys of linear regression with noise .01, d = 16, after
- * 1,024 pairs: only what merged the whole past comes near .01 oldest       of 32 pairs (d =
- * 64), how many of the oldest 8 are found Every rule as its table row has it, by name alone,
+ *                1,024 pairs: only what merged the whole past comes near .01
+ *   oldest       of 32 pairs (d = 64), how many of the oldest 8 are found
+ *
+ * Every rule as its table row has it, by name alone,
  * with keys of length 1; longer steps or better windows would move single numbers (the other
  * tables tune). */
 #include "config.h"
@@ -30,16 +32,17 @@ struct room {
 static void relu_net(const float *k, size_t n, size_t d, float *v, uint64_t seed)
 {
     float A[16 * 32], B[32 * 16], h[32];
+    const struct lab_map first = { A, d, 32, 0 }, second = { B, 32, d, 0 };
 
     for (size_t i = 0; i < d * 32; i++) {
         A[i] = (float)lab_normal(&seed);
         B[i] = (float)lab_normal(&seed) / 4;
     }
     for (size_t t = 0; t < n; t++) {
-        lab_linear(k + t * d, A, 1, d, 32, 0, h, &seed);
+        lab_linear(&first, k + t * d, 1, h, &seed);
         for (size_t i = 0; i < 32; i++)
             h[i] = h[i] > 0 ? h[i] : 0;
-        lab_linear(h, B, 1, 32, d, 0, v + t * d, &seed);
+        lab_linear(&second, h, 1, v + t * d, &seed);
     }
 }
 
@@ -77,8 +80,8 @@ static double held_out(const struct lab_rule *r, struct room *x, size_t d, size_
         relu_net(x->k, n, d, x->v, 99);
         relu_net(x->q, HELD, d, x->truth, 99);
     } else {
-        lab_linear(x->k, W, n, d, d, .1, x->v, &seed);
-        lab_linear(x->q, W, HELD, d, d, .1, x->truth, &seed);
+        lab_linear(&(struct lab_map){ W, d, d, .1 }, x->k, n, x->v, &seed);
+        lab_linear(&(struct lab_map){ W, d, d, .1 }, x->q, HELD, x->truth, &seed);
     }
     if (learn(&l, n, x) == 0) {
         lab_recall(&l, HELD, x->q, x->o);

@@ -35,8 +35,8 @@ static void draw(struct room *x, size_t n, size_t blocks, uint64_t seed)
             W[i * D + j] = i / width == j / width ? (float)(scale * lab_normal(&seed)) : 0;
     lab_units(x->k, n, D, &seed);
     lab_units(x->q, HELD, D, &seed);
-    lab_linear(x->k, W, n, D, D, noise, x->v, &seed);
-    lab_linear(x->q, W, HELD, D, D, 0, x->truth, &seed);
+    lab_linear(&(struct lab_map){ W, D, D, noise }, x->k, n, x->v, &seed);
+    lab_linear(&(struct lab_map){ W, D, D, 0 }, x->q, HELD, x->truth, &seed);
     free(W);
 }
 

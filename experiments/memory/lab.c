@@ -97,16 +97,15 @@ void lab_units(float *x, size_t rows, size_t n, uint64_t *seed)
         lab_unit(x + i * n, n, seed);
 }
 
-void lab_linear(const float *x, const float *W, size_t rows, size_t d_k, size_t d_v,
-                double noise, float *y, uint64_t *seed)
+void lab_linear(const struct lab_map *f, const float *x, size_t rows, float *y, uint64_t *seed)
 {
     for (size_t t = 0; t < rows; t++)
-        for (size_t j = 0; j < d_v; j++) {
-            double sum = noise > 0 ? noise * lab_normal(seed) : 0;
+        for (size_t j = 0; j < f->d_v; j++) {
+            double sum = f->noise > 0 ? f->noise * lab_normal(seed) : 0;
 
-            for (size_t i = 0; i < d_k; i++)
-                sum += (double)x[t * d_k + i] * (double)W[i * d_v + j];
-            y[t * d_v + j] = (float)sum;
+            for (size_t i = 0; i < f->d_k; i++)
+                sum += (double)x[t * f->d_k + i] * (double)f->W[i * f->d_v + j];
+            y[t * f->d_v + j] = (float)sum;
         }
 }
 

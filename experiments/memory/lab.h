@@ -49,9 +49,12 @@ size_t lab_below(uint64_t *seed, size_t n);
 double lab_normal(uint64_t *seed);
 void lab_unit(float *x, size_t n, uint64_t *seed);
 void lab_units(float *x, size_t rows, size_t n, uint64_t *seed);
-/* y (rows, d_v) = x (rows, d_k) W (d_k, d_v) + noise * normal */
-void lab_linear(const float *x, const float *W, size_t rows, size_t d_k, size_t d_v,
-                double noise, float *y, uint64_t *seed);
+struct lab_map {    /* y = W'x + noise * normal */
+    const float *W; /* (d_k, d_v) */
+    size_t d_k, d_v;
+    double noise;
+};
+void lab_linear(const struct lab_map *f, const float *x, size_t rows, float *y, uint64_t *seed);
 /* The row of c (count, d) with the largest product with o. */
 size_t lab_nearest(const float *o, const float *c, size_t count, size_t d);
 double lab_relative(const float *o, const float *v, size_t n); /* |o - v|^2 / |v|^2 */

@@ -144,7 +144,8 @@ static void drift(struct lab *l, struct data *d, uint64_t seeds, double *e)
 
             for (size_t i = 0; i < D * D; i++)
                 W[i] = (float)lab_normal(&s);
-            lab_linear(d->k + from, W, DRIFT / 2, D, D, .1, d->v + from, &s);
+            lab_linear(&(struct lab_map){ W, D, D, .1 }, d->k + from, DRIFT / 2, d->v + from,
+                       &s);
         }
         lab_clear(l);
         if (lab_try_learn(l, &(struct lab_pairs){ DRIFT, d->k, d->v, NULL, residual }) < 0)

@@ -4,8 +4,11 @@
  * near the identity) plus noise, so neighbours are alike, as tokens of text or readings of a
  * sensor are. The memory shall say x_{t+1} from x_t; error before each update, relative and
  * squared, over tokens 1,000 to 2,000. `last` predicts that nothing changes. Each token teaches
- * one to four pairs with `delta_product` (one pair: delta): next      x_{t-1} -> x_t again
- * next, given so many times replay    next and the pairs of the tokens before, oldest first
+ * one to four pairs with `delta_product` (one pair: delta):
+ *
+ *   next      x_{t-1} -> x_t
+ *   again     next, given so many times
+ *   replay    next and the pairs of the tokens before, oldest first
  *   copy      next after x_t -> x_t, another task in the same memory
  *   skip      next after x_{t-2} -> x_t, a longer step from another key */
 #include "config.h"

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "fastweight/level.h"
 
@@ -29,6 +30,7 @@ struct fw_pairs { /* n pairs of one head; rows lie `stride` floats apart */
     float *err;            /* (n, d_v), written: v - S'k of each pair */
     float *o;              /* (n, d_v), written when q is given: S_t'q after each pair */
     size_t o_stride;
+    bool blind; /* pending = (k, beta v): written without looking */
 };
 
 struct fw_reads { /* n queries of one head */
@@ -39,19 +41,21 @@ struct fw_reads { /* n queries of one head */
     size_t o_stride;
 };
 
+#define FW_TOKEN_COLUMNS 2048 /* d_v of a token, at most */
+
 struct fw_token { /* one pair of every head; the heads follow each other in each array */
     size_t heads, d_k, d_v;
     float *S, *pending_k, *pending_e; /* (heads, d_k, d_v), (heads, d_k), (heads, d_v) */
     unsigned char *valid;             /* (heads,) */
     const float *k, *v;               /* (heads, d_k), (heads, d_v) */
     const float *beta, *g;            /* (heads,); g NULL: no decay */
-    float *err;                       /* (heads, d_v), written */
-    double *residual;                 /* (heads,), written: |err| */
+    double *residual;                 /* (heads,), written: |v - S'k| */
+    uint64_t turn; /* odd: the last head first, which suits the caches and changes no bit */
 };
 
 struct fw_kernels {
-    /* For each pair: S = g S_t, err = v - S'k, pending = (k, beta err). n > 0; k, v and q must
-     * not overlap the head. */
+    /* For each pair: S = g S_t, err = v - S'k, pending = (k, beta err), or (k, beta v). n > 0;
+     * k, v and q must not overlap the head. */
     void (*delta)(struct fw_head *h, const struct fw_pairs *p);
     /* o[t] = S_t'q[t]; the head stands still. */
     void (*read)(const struct fw_head *h, const struct fw_reads *r);

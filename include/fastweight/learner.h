@@ -18,6 +18,8 @@
 #include "fastweight/report.h"
 #include "fastweight/tensor.h"
 
+struct fw_pool;
+
 struct fw_learner { /* what each kind's own struct begins with */
     const struct fw_learner_kind *kind;
     const struct fw_layout *layout; /* lent: the block */
@@ -26,6 +28,7 @@ struct fw_learner { /* what each kind's own struct begins with */
     size_t width;                   /* surprise values a token: 1, or heads (residuals) */
     size_t values[2];               /* what a query reads: (heads, d_v); 0, 0: no recall */
     const struct fw_about *about;   /* lent; transformers, else NULL */
+    struct fw_pool *pool;           /* borrowed; set by the engine after open */
 };
 
 struct fw_view { /* a frozen reading of a block; what each kind's own view begins with */
@@ -63,6 +66,9 @@ struct fw_learner_kind {
      * update, values: what the body's queries read after each, or NULL. */
     void (*learn)(const struct fw_learner *l, void *block, const struct fw_tensors *in,
                   size_t from, size_t n, double *surprise, float *values);
+    /* The same with the help of idle workers of l->pool, for long ones. NULL: has none. */
+    void (*learn_spread)(const struct fw_learner *l, void *block, const struct fw_tensors *in,
+                         size_t from, size_t n, double *surprise, float *values);
 
     /* Writes or takes away the one association of a checked body; NULL: the kind has none (its
      * check refuses the use). probes: a body of the use QUERY or NULL. values (2, values[0],

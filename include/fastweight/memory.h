@@ -3,7 +3,7 @@
  * docs/associative.md lists rules, configurations and inputs. Per head S (rows, d_v), read
  * o = S' (query_scale phi(q)); one file per rule family, one row per rule in a table. Of rules
  * of the form S + k e' the last pair stays pending: the block keeps S_{t-1}, k', e' and a valid
- * flag; S_t[i][j] = fma(k'_i, e'_j, S_ij) wherever it is formed (design.md section 3). A plan
+ * flag; S_t[i][j] = fma(k'_i, e'_j, S_ij) wherever it is formed. A plan
  * is immutable and shared between threads; a block is used by one thread at a time, which has
  * called fw_num_thread(). */
 #ifndef FW_MEMORY_H
@@ -17,6 +17,7 @@
 #include "fastweight/tensor.h"
 
 struct fw_memory; /* a plan: rule, shapes, layout */
+struct fw_pool;
 
 /* config: rule (delta), heads (4), d_k (64), d_v (64), query_scale (1), key_norm none|l2
  * (none), feature_map (identity), and what the rule reads, e.g. beta (1). l2 divides keys and
@@ -70,6 +71,16 @@ int fw_memory_check_queries(const struct fw_memory *m, const struct fw_tensors *
  * NULL. Cannot fail. */
 void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual, float *values);
+struct fw_memory_learning { /* what fw_memory_learn takes */
+    const struct fw_tensors *in;
+    size_t from, n;
+    double *residual;
+    float *values;
+};
+/* The same bits, the heads spread over this thread and idle workers of a pool, whose threads
+ * have called fw_num_thread(). It pays from about 100 us of learning on. */
+void fw_memory_learn_spread(const struct fw_memory *m, void *block,
+                            const struct fw_memory_learning *what, struct fw_pool *pool);
 /* The residuals of pairs [from, from + n) against the memory as it stands; no decay. */
 void fw_memory_score(const struct fw_memory *m, const void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual);
@@ -114,11 +125,23 @@ struct fw_memory_head_stats {               /* `inspect`, per head */
     double residual_before, residual_after; /* of the last pair written; 0 when none */
     double effective_rank;                  /* exp of the entropy of sigma_i / sum sigma */
     double log_g_sum;                       /* sum of log g since the start; mean of rows */
+    double capacity_used; /* in [0, 1]: pairs kept / places, or effective rank / its most */
+    double covariance_condition; /* of mesa or config covariance; else NAN */
     uint64_t nonfinite;
 };
 /* spectrum: (min(rows, d_v),) singular values, descending, or NULL. LAPACK; FW_ENOMEM. */
 int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t head,
                          struct fw_memory_head_stats *ret, double *spectrum,
                          struct fw_err *err);
+
+struct fw_memory_probe {  /* a pair of the past, and what its key reads now: o */
+    uint64_t age;         /* pairs learned since, itself included */
+    double error, cosine; /* |v - o| / |v|, o.v / |o||v|; NAN for v = 0 */
+};
+/* Places per head of config `probes`; 0: none are kept. */
+size_t fw_memory_probes(const struct fw_memory *m);
+/* The probes of a head by age, at most fw_memory_probes; returns how many. */
+size_t fw_memory_read_probes(const struct fw_memory *m, const void *block, uint32_t head,
+                             struct fw_memory_probe *ret);
 
 #endif

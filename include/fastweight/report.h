@@ -1,8 +1,8 @@
 /* fastweight/report.h - what a learner tells of itself: facts of its model, and a flat list of
  * named facts of a state that the api turns into JSON objects.
  *
- * A path's dots become nested objects: "bits_per_token.last_1k". Used for inspect. One thread.
- */
+ * A path's dots become nested objects: "bits_per_token.last_1k". Items of one object are added
+ * one after the other. Used for inspect. One thread. */
 #ifndef FW_REPORT_H
 #define FW_REPORT_H
 

@@ -1,8 +1,7 @@
 /* inspect.c - a report's dotted paths as nested JSON objects.
  *
- * "a.b" and "a.c" become {"a": {"b": .., "c": ..}}: items of one object are gathered wherever
- * they stand in the list, in the order of their first one. Quadratic in the few items of a
- * report. */
+ * "a.b" and "a.c" become {"a": {"b": .., "c": ..}}. The items of one object stand together in
+ * the list (report.h): one way through it, as a report of many heads has thousands. */
 #include "config.h"
 
 #include "op.h"
@@ -28,51 +27,36 @@ static void out_item(struct out *o, const char *key, const struct fw_report_item
         out_close(o, ']');
 }
 
-/* Is item i the first with this prefix (of len bytes, its dot included)? */
-static bool is_first(const struct fw_report *r, size_t i, size_t len)
+/* The items from i on that share the first `depth` bytes of its path; returns the one behind
+ * them. Paths hold at most 63 bytes, so does the nesting. */
+static size_t out_below(struct out *o, const struct fw_report *r, size_t i, size_t depth)
 {
-    size_t j;
+    const char *prefix = r->item[i].path;
+    char key[sizeof r->item[i].path];
 
-    for (j = 0; j < i; j++) {
-        if (strncmp(r->item[j].path, r->item[i].path, len) == 0)
-            return false;
-    }
-    return true;
-}
+    while (i < r->count && strncmp(r->item[i].path, prefix, depth) == 0) {
+        const char *name = r->item[i].path + depth;
+        size_t len = strcspn(name, ".");
 
-/* All items below the first `depth` bytes of prefix; paths hold at most 63 bytes, so does the
- * nesting. */
-static void out_below(struct out *o, const struct fw_report *r, const char *prefix,
-                      size_t depth)
-{
-    const struct fw_report_item *item;
-    const char *name, *dot;
-    char key[sizeof item->path];
-    size_t i;
-
-    for (i = 0; i < r->count; i++) {
-        item = &r->item[i];
-        if (strncmp(item->path, prefix, depth) != 0)
+        if (!name[len]) {
+            out_item(o, name, &r->item[i++]);
             continue;
-        name = item->path + depth;
-        dot = strchr(name, '.');
-        if (!dot) {
-            out_item(o, name, item);
-        } else if (is_first(r, i, (size_t)(dot + 1 - item->path))) {
-            memcpy(key, name, (size_t)(dot - name));
-            key[dot - name] = 0;
-            out_key(o, key);
-            out_open(o, '{');
-            out_below(o, r, item->path, (size_t)(dot + 1 - item->path));
-            out_close(o, '}');
         }
+        memcpy(key, name, len);
+        key[len] = 0;
+        out_key(o, key);
+        out_open(o, '{');
+        i = out_below(o, r, i, depth + len + 1);
+        out_close(o, '}');
     }
+    return i;
 }
 
 /* As fields of the object that is open. */
 void out_report(struct out *o, const struct fw_report *r)
 {
-    out_below(o, r, "", 0);
+    if (r->count)
+        out_below(o, r, 0, 0);
 }
 
 static int answer_inspect(struct op *op, struct fw_err *err)

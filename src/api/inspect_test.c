@@ -18,10 +18,10 @@ START_TEST(dotted_paths_become_nested_objects)
     fw_report_init(&r);
     rc |= fw_report_integer(&r, "tokens", 3, &err);
     rc |= fw_report_number(&r, "bits.all", 0.5, &err);
-    rc |= fw_report_numbers(&r, "heads.list", list, 3, &err);
     rc |= fw_report_number(&r, "bits.last.1k", 0.25, &err);
-    rc |= fw_report_strings(&r, "heads.name", names, 2, &err);
     rc |= fw_report_number(&r, "bits.last.2k", 1, &err);
+    rc |= fw_report_numbers(&r, "heads.list", list, 3, &err);
+    rc |= fw_report_strings(&r, "heads.name", names, 2, &err);
     rc |= fw_report_numbers(&r, "none", list, 0, &err);
     rc |= fw_report_string(&r, "word", "z", &err);
     ck_assert_int_eq(rc, 0);

@@ -164,6 +164,105 @@ START_TEST(as_many_tasks_run_at_once_as_there_are_workers)
 }
 END_TEST
 
+struct counted_parts {
+    struct fw_parts parts; /* first */
+    atomic_int ran[TASKS];
+};
+
+static void count_part(struct fw_parts *parts, size_t i)
+{
+    atomic_fetch_add(&((struct counted_parts *)parts)->ran[i], 1);
+}
+
+/* Spreads so many parts; how many of them did not run once. */
+static int spread_badly(size_t count)
+{
+    struct counted_parts c = { .parts = { .run = count_part, .count = count } };
+    int bad = 0;
+
+    fw_pool_spread(pool, &c.parts);
+    for (size_t i = 0; i < TASKS; i++)
+        bad += atomic_load(&c.ran[i]) != (i < count);
+    return bad;
+}
+
+START_TEST(spread_runs_every_part_once_and_returns_when_all_ended)
+{
+    open_pool(3, NULL);
+    ck_assert_int_eq(spread_badly(0), 0);
+    ck_assert_int_eq(spread_badly(1), 0);
+    ck_assert_int_eq(spread_badly(2), 0);
+    ck_assert_int_eq(spread_badly(TASKS), 0);
+    fw_pool_free(pool);
+}
+END_TEST
+
+static void meet_part(struct fw_parts *parts, size_t i)
+{
+    (void)parts;
+    (void)i;
+    pthread_barrier_wait(&together);
+}
+
+START_TEST(workers_without_a_task_help_whoever_spreads)
+{
+    struct fw_parts parts = { .run = meet_part, .count = 4 };
+
+    pthread_barrier_init(&together, NULL, 4); /* ends only when all four run together */
+    open_pool(3, NULL);
+    fw_pool_spread(pool, &parts);
+    fw_pool_free(pool);
+    pthread_barrier_destroy(&together);
+}
+END_TEST
+
+static void meet_twice(struct fw_task *task)
+{
+    (void)task;
+    pthread_barrier_wait(&together);
+    pthread_barrier_wait(&together);
+}
+
+START_TEST(spread_ends_while_every_worker_is_busy)
+{
+    static struct counted c[2];
+    int i;
+
+    pthread_barrier_init(&together, NULL, 3);
+    open_pool(2, NULL);
+    for (i = 0; i < 2; i++) {
+        c[i] = (struct counted){ .task.run = meet_twice };
+        fw_pool_submit(pool, &c[i].task);
+    }
+    pthread_barrier_wait(&together); /* both are at it */
+    ck_assert_int_eq(spread_badly(100), 0);
+    pthread_barrier_wait(&together);
+    fw_pool_free(pool);
+    pthread_barrier_destroy(&together);
+}
+END_TEST
+
+static void spread_task(struct fw_task *task)
+{
+    (void)task;
+    atomic_fetch_add(&ran, spread_badly(50) == 0);
+}
+
+START_TEST(many_tasks_may_spread_at_once_also_while_the_pool_is_freed)
+{
+    static struct counted c[200];
+    int i;
+
+    open_pool(3, NULL);
+    for (i = 0; i < 200; i++) {
+        c[i] = (struct counted){ .task.run = spread_task };
+        fw_pool_submit(pool, &c[i].task);
+    }
+    fw_pool_free(pool);
+    ck_assert_int_eq(atomic_load(&ran), 200);
+}
+END_TEST
+
 START_TEST(free_accepts_null)
 {
     fw_pool_free(NULL);
@@ -181,6 +280,10 @@ int main(void)
     tcase_add_test(tc, a_task_may_free_itself);
     tcase_add_test(tc, any_thread_may_submit_and_nothing_is_lost);
     tcase_add_test(tc, as_many_tasks_run_at_once_as_there_are_workers);
+    tcase_add_test(tc, spread_runs_every_part_once_and_returns_when_all_ended);
+    tcase_add_test(tc, workers_without_a_task_help_whoever_spreads);
+    tcase_add_test(tc, spread_ends_while_every_worker_is_busy);
+    tcase_add_test(tc, many_tasks_may_spread_at_once_also_while_the_pool_is_freed);
     tcase_add_test(tc, free_accepts_null);
     suite_add_tcase(s, tc);
     return run_suite(s);

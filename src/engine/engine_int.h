@@ -18,6 +18,7 @@ enum {
     SLICE_NS = 4000000,        /* of work before other sessions get their turn */
     ROOM_WAIT_NS = 1000000000, /* how long a request waits for busy sessions' memory */
     ROW_COST = 128,            /* what a journal row counts beside its body */
+    VALUES_MAX = 1 << 24,      /* floats that a request's queries read: 64 MiB */
     LINES_MAX = 65536
 };
 

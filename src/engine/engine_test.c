@@ -276,6 +276,60 @@ START_TEST(labels_are_kept_across_a_restart)
 }
 END_TEST
 
+START_TEST(a_memory_of_many_heads_learns_and_scores_within_its_buffers)
+{
+    enum { HEADS = 4096, TOKENS = 40 };
+    static const float keys[TOKENS * HEADS];
+    static float values[TOKENS * HEADS];
+    struct call *c = create_small("a");
+
+    fw_params_set_number(&c->r.config, "heads", HEADS, NULL);
+    fw_params_set_number(&c->r.config, "d_k", 1, NULL);
+    fw_params_set_number(&c->r.config, "d_v", 1, NULL);
+    done(c);
+    for (size_t i = 0; i < TOKENS * HEADS; i++)
+        values[i] = 0.5f;
+    for (int scores = 0; scores < 2; scores++) {
+        c = call_new(scores ? FW_SCORE : FW_LEARN, "a");
+        put_pairs(c, 0, "keys", keys, TOKENS);
+        put_pairs(c, 1, "values", values, TOKENS);
+        for (size_t i = 0; i < 2; i++) {
+            c->item[i].ndim = 3;
+            c->item[i].shape[1] = HEADS;
+            c->item[i].shape[2] = 1;
+            c->item[i].bytes = sizeof values;
+        }
+        c->r.detail = FW_DETAIL_MEAN;
+        ok(c);
+        ck_assert_uint_eq(c->r.tokens, TOKENS);
+        ck_assert(c->r.mean == 0.5); /* keys of 0 recall 0 */
+        call_free(c);
+    }
+}
+END_TEST
+
+START_TEST(queries_that_ask_for_more_values_than_a_reply_may_hold_are_refused)
+{
+    enum { D_V = 4096, MOST = (1 << 24) / D_V };
+    static const float keys[MOST + 1];
+    struct call *c = create_small("a");
+
+    fw_params_set_number(&c->r.config, "d_k", 1, NULL);
+    fw_params_set_number(&c->r.config, "d_v", D_V, NULL);
+    done(c);
+    for (unsigned more = 0; more < 2; more++) {
+        c = call_new(FW_RECALL, "a");
+        put_pairs(c, 0, "queries", keys, MOST + more);
+        c->item[0].shape[1] = 1;
+        c->item[0].bytes = (MOST + more) * sizeof *keys;
+        if (more)
+            fails(c, FW_ETOOBIG, "too_many_values");
+        else
+            done(c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("engine");
@@ -296,6 +350,8 @@ int main(void)
     tcase_add_test(tc, once_reads_are_ended_only_they_are_refused);
     tcase_add_test(tc, sessions_are_listed_by_prefix_in_pages);
     tcase_add_test(tc, labels_are_kept_across_a_restart);
+    tcase_add_test(tc, a_memory_of_many_heads_learns_and_scores_within_its_buffers);
+    tcase_add_test(tc, queries_that_ask_for_more_values_than_a_reply_may_hold_are_refused);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

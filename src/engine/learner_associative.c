@@ -6,11 +6,11 @@
 
 #include "fastweight/learner.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fastweight/memory.h"
+#include "inspect_memory.h"
 
 struct associative {
     struct fw_learner base; /* first */
@@ -74,8 +74,6 @@ static int validate(const struct fw_learner *l, const void *block, struct fw_err
 static int check(const struct fw_learner *l, enum fw_use use, const struct fw_tensors *in,
                  size_t *ret_tokens, struct fw_err *err)
 {
-    int rc;
-
     if (use == FW_USE_PREFIX)
         return fw_fail_param(err, FW_EINVAL, "not_a_token_model", "model",
                              "an associative model predicts no tokens; use recall");
@@ -88,16 +86,21 @@ static int check(const struct fw_learner *l, enum fw_use use, const struct fw_te
     if (use == FW_USE_SCORE && fw_tensors_find(in, "queries"))
         return fw_fail_param(err, FW_EINVAL, "unknown_tensor", "queries",
                              "score takes no queries; use recall");
-    rc = fw_memory_check(plan_of(l), in, ret_tokens, err);
-    if (rc == 0 && *ret_tokens == 0)
-        rc = fw_fail_param(err, FW_EINVAL, "empty_body", "keys", "there are no pairs");
-    return rc;
+    return fw_memory_check(plan_of(l), in, ret_tokens, err);
 }
 
 static void learn(const struct fw_learner *l, void *block, const struct fw_tensors *in,
                   size_t from, size_t n, double *surprise, float *values)
 {
     fw_memory_learn(plan_of(l), block, in, from, n, surprise, values);
+}
+
+static void learn_spread(const struct fw_learner *l, void *block, const struct fw_tensors *in,
+                         size_t from, size_t n, double *surprise, float *values)
+{
+    struct fw_memory_learning what = { in, from, n, surprise, values };
+
+    fw_memory_learn_spread(plan_of(l), block, &what, l->pool);
 }
 
 static void edit(const struct fw_learner *l, void *block, const struct fw_tensors *in,
@@ -149,85 +152,10 @@ static void recall(struct fw_view *v, const struct fw_tensors *in, size_t from, 
                      values);
 }
 
-/* ---- inspect */
-
-static int report_spectrum(struct fw_report *r, uint32_t head, const double *sigma, size_t n,
-                           struct fw_err *err)
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "heads.spectrum.%u", head);
-    return fw_report_numbers(r, path, sigma, n, err);
-}
-
-struct columns { /* one value of each head */
-    double *norm, *before, *after, *rank, *log_g, *nonfinite;
-};
-
-static int fill(const struct fw_memory *m, const void *block, struct columns *c, double *sigma,
-                size_t n, struct fw_report *r, struct fw_err *err)
-{
-    struct fw_memory_head_stats st;
-    uint32_t h;
-
-    for (h = 0; h < fw_memory_heads(m); h++) {
-        if (fw_memory_head_stats(m, block, h, &st, sigma, err) < 0 ||
-            report_spectrum(r, h, sigma, n, err) < 0)
-            return -1;
-        c->norm[h] = st.norm;
-        c->before[h] = st.residual_before;
-        c->after[h] = st.residual_after;
-        c->rank[h] = st.effective_rank;
-        c->log_g[h] = st.log_g_sum;
-        c->nonfinite[h] = (double)st.nonfinite;
-    }
-    return 0;
-}
-
-static int report_rule(const struct fw_memory *m, const void *block, struct fw_report *r,
-                       struct fw_err *err)
-{
-    struct fw_memory_about a;
-
-    fw_memory_about(m, block, &a);
-    if (fw_report_string(r, "rule.name", a.rule, err) < 0 ||
-        fw_report_string(r, "rule.memory", a.memory, err) < 0 ||
-        fw_report_string(r, "rule.objective", a.objective, err) < 0 ||
-        fw_report_string(r, "rule.retention", a.retention, err) < 0 ||
-        fw_report_string(r, "rule.optimiser", a.optimiser, err) < 0 ||
-        fw_report_string(r, "rule.horizon", a.horizon, err) < 0 ||
-        fw_report_string(r, "rule.feature_map", a.feature_map, err) < 0 ||
-        fw_report_integer(r, "rule.pairs_per_token", a.pairs_per_token, err) < 0 ||
-        fw_report_integer(r, "kept_pairs", (double)a.kept_pairs, err) < 0 ||
-        fw_report_integer(r, "used_bytes", (double)a.used_bytes, err) < 0)
-        return -1;
-    return fw_report_integer(r, "saturated", (double)a.saturated, err);
-}
-
 static int inspect(const struct fw_learner *l, const void *block, struct fw_report *r,
                    struct fw_err *err)
 {
-    const struct fw_memory *m = plan_of(l);
-    size_t heads = fw_memory_heads(m), rows = fw_memory_rows(m), d_v = fw_memory_d_v(m);
-    size_t n = rows < d_v ? rows : d_v;
-    double *all = calloc(6 * heads + n, sizeof *all);
-    struct columns c = {
-        all, all + heads, all + 2 * heads, all + 3 * heads, all + 4 * heads, all + 5 * heads
-    };
-    int rc = -1;
-
-    if (!all)
-        return no_memory(err);
-    if (report_rule(m, block, r, err) == 0 &&
-        fill(m, block, &c, all + 6 * heads, n, r, err) == 0 &&
-        fw_report_numbers(r, "heads.norm", c.norm, heads, err) == 0 &&
-        fw_report_numbers(r, "heads.residual_before", c.before, heads, err) == 0 &&
-        fw_report_numbers(r, "heads.residual_after", c.after, heads, err) == 0 &&
-        fw_report_numbers(r, "heads.effective_rank", c.rank, heads, err) == 0 &&
-        fw_report_numbers(r, "heads.log_g_sum", c.log_g, heads, err) == 0)
-        rc = fw_report_integers(r, "heads.nonfinite", c.nonfinite, heads, err);
-    free(all);
-    return rc;
+    return fw_inspect_memory(plan_of(l), block, r, err);
 }
 
 static int patch(const struct fw_learner *l, const void *base, const void *block,
@@ -256,6 +184,7 @@ const struct fw_learner_kind fw_learner_associative = {
     .validate = validate,
     .check = check,
     .learn = learn,
+    .learn_spread = learn_spread,
     .edit = edit,
     .view_new = view_new,
     .view_free = view_free,

@@ -12,7 +12,13 @@
 
 #include "fastweight/clock.h"
 
-enum { CHUNK_TOKENS = 1024, CHUNK_VALUES = 8192, CHUNK_FIRST = 16 };
+enum {
+    CHUNK_TOKENS = 1024,
+    CHUNK_VALUES = 8192,
+    CHUNK_FIRST = 16,
+    LONG_NS = 100000,  /* a chunk that takes as long is worth waking other workers for */
+    CHUNKS_ALONE = 64, /* after help did not pay */
+};
 
 int out_of_memory(struct fw_err *err)
 {
@@ -60,12 +66,12 @@ int pass_init(struct pass *p, const struct fw_learner *l, const struct fw_tensor
     p->l = l;
     p->in = in;
     p->tokens = tokens;
-    p->chunk = CHUNK_FIRST;
     p->chunk_max = CHUNK_VALUES / (l->width ? l->width : 1);
     if (p->chunk_max > CHUNK_TOKENS)
         p->chunk_max = CHUNK_TOKENS;
     if (p->chunk_max < 1)
         p->chunk_max = 1;
+    p->chunk = CHUNK_FIRST < p->chunk_max ? CHUNK_FIRST : p->chunk_max;
     if (detail == FW_DETAIL_NONE)
         return 0;
     if (detail == FW_DETAIL_TOKENS) {
@@ -78,9 +84,16 @@ int pass_init(struct pass *p, const struct fw_learner *l, const struct fw_tensor
     return p->scratch ? 0 : out_of_memory(err);
 }
 
+/* A short key may ask for a long value: without a limit a body would ask for a thousand times
+ * its own size. */
 int pass_values(struct pass *p, struct fw_err *err)
 {
-    p->values = array_new(p->tokens, p->l->values[0] * p->l->values[1], sizeof *p->values);
+    size_t each = p->l->values[0] * p->l->values[1];
+
+    if (each && p->tokens > VALUES_MAX / each)
+        return fw_fail_param(err, FW_ETOOBIG, "too_many_values", "queries",
+                             "queries times heads times d_v may be %d", VALUES_MAX);
+    p->values = array_new(p->tokens, each, sizeof *p->values);
     return p->values ? 0 : out_of_memory(err);
 }
 
@@ -130,6 +143,24 @@ static size_t next_chunk(struct pass *p, uint64_t took_ns)
     return p->chunk;
 }
 
+/* A helper that other programs keep from its core holds up the whole chunk. So help is asked
+ * for after a long chunk, and for a while no more when tokens then took longer than alone. */
+static void judge_help(struct pass *p, uint64_t took_ns, size_t n)
+{
+    double token_ns = (double)took_ns / (double)n;
+
+    if (p->spread) {
+        p->spread = token_ns < p->alone_ns;
+        p->alone = p->spread ? 0 : CHUNKS_ALONE;
+        return;
+    }
+    p->alone_ns = token_ns;
+    if (p->alone > 0)
+        p->alone--;
+    else
+        p->spread = took_ns >= LONG_NS && p->l->kind->learn_spread;
+}
+
 enum what { LEARN, SCORE, RECALL };
 
 static void do_chunk(struct pass *p, enum what what, void *block, struct fw_view *v, size_t n)
@@ -140,7 +171,8 @@ static void do_chunk(struct pass *p, enum what what, void *block, struct fw_view
 
     switch (what) {
     case LEARN:
-        kind->learn(p->l, block, p->in, p->from, n, surprise, values);
+        (p->spread ? kind->learn_spread : kind->learn)(p->l, block, p->in, p->from, n, surprise,
+                                                       values);
         break;
     case SCORE:
         kind->score(v, p->in, p->from, n, surprise);
@@ -166,6 +198,7 @@ static bool run(struct pass *p, enum what what, void *block, struct fw_view *v,
         p->from += n;
         before = now;
         now = fw_clock_mono_ns();
+        judge_help(p, now - before, n);
         n = next_chunk(p, now - before);
         if (now >= deadline)
             break;

@@ -127,6 +127,8 @@ static struct recipe *share(struct fw_engine *e, struct recipe *rc)
 {
     struct recipe *other;
 
+    if (rc->learner)
+        rc->learner->pool = e->c.pool;
     pthread_mutex_lock(&e->lock);
     other = find(e, rc->model, NULL, rc->text, rc->learner != NULL);
     if (!other) {

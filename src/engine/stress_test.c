@@ -158,6 +158,95 @@ START_TEST(clients_that_disturb_each_other_are_all_answered_and_keep_their_state
 }
 END_TEST
 
+enum { WIDE_HEADS = 8, WIDE_DIM = 48, WIDE_PAIRS = 900, WIDE_STEP = 10 };
+
+static struct call *create_wide(const char *id)
+{
+    struct call *c = call_new(FW_CREATE, id);
+
+    snprintf(c->r.model, sizeof c->r.model, "associative");
+    fw_params_set_string(&c->r.config, "rule", "momentum", NULL);
+    fw_params_set_number(&c->r.config, "heads", WIDE_HEADS, NULL);
+    fw_params_set_number(&c->r.config, "d_k", WIDE_DIM, NULL);
+    fw_params_set_number(&c->r.config, "d_v", WIDE_DIM, NULL);
+    return c;
+}
+
+/* Pairs [from, from + n) of a stream, read after each. */
+static struct call *wide_pairs(const char *id, unsigned from, unsigned n)
+{
+    static const char *const names[] = { "keys", "values", "queries" };
+    size_t row = (size_t)WIDE_HEADS * WIDE_DIM, count = n * row;
+    struct call *c = call_new(FW_LEARN, id);
+
+    c->own = malloc(3 * count * sizeof *c->own);
+    ck_assert_ptr_nonnull(c->own);
+    for (size_t k = 0; k < 3; k++) {
+        float *x = c->own + k * count;
+
+        for (size_t i = 0; i < count; i++)
+            x[i] = (float)((from * row + i) * (7 + 4 * k) % 101) * (1.0f / 2048);
+        c->item[k] = (struct fw_tensor){ .dtype = FW_F32,
+                                         .ndim = 3,
+                                         .shape = { n, WIDE_HEADS, WIDE_DIM },
+                                         .data = x,
+                                         .bytes = count * sizeof *x };
+        snprintf(c->item[k].name, sizeof c->item[k].name, "%s", names[k]);
+    }
+    c->r.in.count = 3;
+    c->r.detail = FW_DETAIL_TOKENS;
+    c->r.async = true;
+    return c;
+}
+
+/* What small learns, which no worker is woken for, made of the stream. */
+static void learn_wide_slowly(double *surprise, float *values)
+{
+    size_t width = (size_t)WIDE_HEADS * WIDE_DIM;
+
+    done(create_wide("slow"));
+    for (unsigned i = 0; i < WIDE_PAIRS; i += WIDE_STEP) {
+        struct call *c = ok(wide_pairs("slow", i, WIDE_STEP));
+
+        memcpy(surprise + i * WIDE_HEADS, c->r.detail_value,
+               sizeof *surprise * WIDE_STEP * WIDE_HEADS);
+        memcpy(values + i * width, c->r.values, sizeof *values * WIDE_STEP * width);
+        call_free(c);
+    }
+}
+
+START_TEST(long_learns_that_share_the_workers_give_the_bits_of_short_ones)
+{
+    static double surprise[WIDE_PAIRS * WIDE_HEADS];
+    static float values[WIDE_PAIRS * WIDE_HEADS * WIDE_DIM];
+    struct call *c[CLIENTS];
+    char id[16];
+
+    learn_wide_slowly(surprise, values);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        snprintf(id, sizeof id, "wide%u", i);
+        done(create_wide(id));
+        c[i] = wide_pairs(id, 0, WIDE_PAIRS);
+    }
+    for (unsigned i = 0; i < CLIENTS; i++)
+        send_call(c[i]);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        wait_call(c[i]);
+        ck_assert_msg(!c[i]->r.failed, "%s", c[i]->r.err.msg);
+        ck_assert_mem_eq(c[i]->r.detail_value, surprise, sizeof surprise);
+        ck_assert_mem_eq(c[i]->r.values, values, sizeof values);
+        ck_assert_hash_eq(hash_of(c[i]->r.id), hash_of("slow"));
+        call_free(c[i]);
+    }
+    for (int round = 0; round < 3; round++) { /* one alone: the other worker is idle */
+        done(create_wide("one"));
+        done(wide_pairs("one", 0, WIDE_PAIRS));
+        ck_assert_hash_eq(hash_of("one"), hash_of("slow"));
+        done(call_new(FW_DELETE, "one"));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("stress");
@@ -166,6 +255,11 @@ int main(void)
     tcase_add_checked_fixture(tc, setup_tight, teardown);
     tcase_set_timeout(tc, 240);
     tcase_add_test(tc, clients_that_disturb_each_other_are_all_answered_and_keep_their_states);
+    suite_add_tcase(s, tc);
+    tc = tcase_create("long");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 240);
+    tcase_add_test(tc, long_learns_that_share_the_workers_give_the_bits_of_short_ones);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

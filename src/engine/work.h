@@ -35,6 +35,9 @@ struct pass { /* one way through a body's tokens, cut into slices (pass.c) */
     const struct fw_learner *l;
     const struct fw_tensors *in;
     size_t tokens, from, chunk, chunk_max;
+    bool spread;     /* idle workers help with the next chunk */
+    unsigned alone;  /* chunks before they may */
+    double alone_ns; /* of a token, without help */
     double total;
     double *scratch; /* (chunk_max, width), or NULL: nothing is measured */
     double *detail;  /* (tokens, width) in place of scratch, or NULL */

@@ -1,10 +1,10 @@
 /* head.c - what the head of a request decides before any of its body is read.
  *
- * In this order: framing, origin, path, route and method, draining, query, media type, length.
- * Each failure fills the caller's error once, which becomes the refusal. A refused body that is
- * short is read and thrown away, so that the client keeps its connection; one that is long,
- * over the limit or waiting for "100 Continue" is refused at once, and the connection closes
- * (linger.c lets the client read why). Server's thread. */
+ * In this order: framing, host, origin, path, route and method, draining, query, media type,
+ * length. Each failure fills the caller's error once, which becomes the refusal. A refused body
+ * that is short is read and thrown away, so that the client keeps its connection; one that is
+ * long, over the limit or waiting for "100 Continue" is refused at once, and the connection
+ * closes (linger.c lets the client read why). Server's thread. */
 #include "config.h"
 
 #include "call.h"
@@ -62,24 +62,36 @@ static int read_framing(struct fw_http_call *call, struct fw_err *err)
     return 0;
 }
 
-static bool is_loopback_name(const char *host)
+/* localhost or a number: nobody's name server has a say in where that leads. */
+static bool is_fixed(const char *host)
 {
-    size_t len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    size_t len = strcspn(host, ":");
 
-    return (len == 9 && strncasecmp(host, "localhost", len) == 0) ||
-           (len == 5 && strncmp(host, "[::1]", len) == 0) ||
-           (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
+    return *host == '[' || (len == 9 && strncasecmp(host, "localhost", len) == 0) ||
+           (len > 0 && strspn(host, "0123456789.") == len);
+}
+
+/* A site may let its own name lead to this machine, once its page is loaded; then the browser
+ * takes us for that site, and reads what it is told here. */
+static int check_host(const struct fw_http_call *call, struct fw_err *err)
+{
+    const char *host = fw_http_header(call, MHD_HTTP_HEADER_HOST);
+
+    if (!host || is_fixed(host))
+        return 0;
+    return fw_fail_param(err, FW_EACCES, "foreign_host", "Host",
+                         "this is not '%.80s'; ask for localhost or a numeric address", host);
 }
 
 /* A browser names the page that asks. Another site's page must not reach what listens on this
- * machine: only a page that we served may, under a name of this machine. */
+ * machine: only a page that we served may. */
 static int check_origin(const struct fw_http_call *call, struct fw_err *err)
 {
     const char *origin = fw_http_header(call, MHD_HTTP_HEADER_ORIGIN);
     const char *host = fw_http_header(call, MHD_HTTP_HEADER_HOST);
 
-    if (!origin || (host && strncmp(origin, "http://", 7) == 0 &&
-                    strcasecmp(origin + 7, host) == 0 && is_loopback_name(host)))
+    if (!origin ||
+        (host && strncmp(origin, "http://", 7) == 0 && strcasecmp(origin + 7, host) == 0))
         return 0;
     return fw_fail_param(err, FW_EACCES, "foreign_origin", "Origin",
                          "pages of '%.80s' may not ask here", origin);
@@ -224,10 +236,10 @@ static int check_length(struct fw_http_call *call, struct fw_err *err)
 
 int call_head(struct fw_http_call *call, struct fw_err *err)
 {
-    if (read_framing(call, err) < 0 || check_origin(call, err) < 0 ||
-        path_split(&call->path, call->url, err) < 0 || find_route(call, err) < 0 ||
-        check_draining(call, err) < 0 || read_query(call, err) < 0 ||
-        check_media(call, err) < 0)
+    if (read_framing(call, err) < 0 || check_host(call, err) < 0 ||
+        check_origin(call, err) < 0 || path_split(&call->path, call->url, err) < 0 ||
+        find_route(call, err) < 0 || check_draining(call, err) < 0 ||
+        read_query(call, err) < 0 || check_media(call, err) < 0)
         return -1;
     return check_length(call, err);
 }

@@ -175,6 +175,7 @@ static void usage(const struct fw_memory *m, const void *block, struct fw_usage 
 
     each = (m->rows + m->d_v) * sizeof(float) + (own->scored ? sizeof(double) : 0);
     u->pairs += n;
+    u->places += own->ring + own->old;
     u->empty_bytes += (own->ring + own->old - n) * m->heads * each;
 }
 

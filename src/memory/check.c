@@ -57,20 +57,11 @@ bool fw_input_taken(const struct fw_memory *m, size_t in)
     return in < FW_IN_OWN || m->takes >> (in - FW_IN_OWN) & 1;
 }
 
-/* As strcmp, but inline: one pair is learned in less time than a few calls of it take. */
-static bool same_name(const char *a, const char *b)
-{
-    size_t i = 0;
-
-    while (a[i] && a[i] == b[i])
-        i++;
-    return a[i] == b[i];
-}
-
-static int find_input(const struct fw_memory *m, const char *name)
+/* Place of a tensor among the inputs, or -1. */
+static int find_input(const struct fw_memory *m, const struct fw_tensor *t)
 {
     for (size_t i = 0, count = fw_input_count(m); i < count; i++)
-        if (m->place[i].name && same_name(m->place[i].name, name))
+        if (m->place[i].name && strcmp(m->place[i].name, t->name) == 0)
             return (int)i;
     return -1;
 }
@@ -81,7 +72,7 @@ void fw_body_open(const struct fw_memory *m, const struct fw_tensors *in, struct
         ret->in[i] = NULL;
     ret->n = in->count ? (size_t)in->item[0].shape[0] : 0;
     for (size_t i = 0; i < in->count; i++) {
-        int known = find_input(m, in->item[i].name);
+        int known = find_input(m, &in->item[i]);
 
         if (known >= 0)
             ret->in[known] = in->item[i].data;
@@ -199,15 +190,13 @@ static int unstable(const struct fw_memory *m, const struct fw_body *b, size_t b
                          step);
 }
 
-/* |phi(x)|^2; apart, since it alone needs rows of stack. */
+/* |phi(x)|^2; apart, since it alone needs a row of stack. */
 __attribute__((noinline)) static double mapped_squares(const struct fw_memory *m,
                                                        const float *x)
 {
-    float phi[FW_MAX_DIM], normal[FW_MAX_DIM];
+    float phi[FW_MAX_DIM];
 
-    if (m->l2)
-        fw_l2(x, m->d_k, normal);
-    fw_map_apply(m, m->l2 ? normal : x, phi);
+    fw_map_key(m, x, phi);
     return fw_sum_squares(phi, m->rows);
 }
 
@@ -241,7 +230,7 @@ static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in,
 {
     for (size_t i = 0; i < in->count; i++) {
         const struct fw_tensor *t = &in->item[i];
-        int known = find_input(m, t->name);
+        int known = find_input(m, t);
 
         if (known < 0 || (reads && known != FW_IN_QUERIES))
             return fw_fail_param(err, FW_EINVAL, "unknown_tensor", t->name,
@@ -258,7 +247,7 @@ static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in,
     }
     for (size_t i = 0; i < in->count; i++) {
         const struct fw_tensor *t = &in->item[i];
-        size_t known = (size_t)find_input(m, t->name);
+        size_t known = (size_t)find_input(m, t);
 
         if (fw_check_rows(m, known, t->data,
                           (size_t)t->shape[0] * rows_each(m, known) * m->heads, err) < 0)

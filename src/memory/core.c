@@ -33,6 +33,28 @@ void fw_core_write(struct fw_head *h, const float *k, float scale, const float *
     h->valid = true;
 }
 
+void fw_core_write_blindly(const struct fw_memory *m, void *block, size_t head,
+                           const struct fw_span *s, const float *scale, const float *g)
+{
+    struct fw_head h = fw_memory_head(m, block, head);
+    struct fw_pairs p = { .n = s->n,
+                          .k = s->k.x,
+                          .v = s->v.x,
+                          .q = s->q.x,
+                          .k_stride = s->k.stride,
+                          .v_stride = s->v.stride,
+                          .q_stride = s->q.stride,
+                          .beta = scale,
+                          .g = g,
+                          .err = s->err,
+                          .o = s->o,
+                          .o_stride = s->o_stride,
+                          .blind = true };
+
+    m->kernels->delta(&h, &p);
+    fw_memory_set_valid(m, block, head, h.valid);
+}
+
 /* The kernels want a pending pair, if only an invalid one. */
 static void read_rows(const struct fw_head *h, const struct fw_reads *r)
 {

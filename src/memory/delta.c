@@ -46,9 +46,18 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
     bool gated = m->rule->input_count > LOG_G && s->in[LOG_G].stride;
     size_t each = m->pairs, n = s->n * each;
     float beta[FW_SPAN], g[FW_SPAN];
-    struct fw_pairs p = { n,           s->k.x,      s->v.x, s->q.x,           s->k.stride,
-                          s->v.stride, s->q.stride, beta,   gated ? g : NULL, s->err,
-                          s->o,        s->o_stride };
+    struct fw_pairs p = { .n = n,
+                          .k = s->k.x,
+                          .v = s->v.x,
+                          .q = s->q.x,
+                          .k_stride = s->k.stride,
+                          .v_stride = s->v.stride,
+                          .q_stride = s->q.stride,
+                          .beta = beta,
+                          .g = gated ? g : NULL,
+                          .err = s->err,
+                          .o = s->o,
+                          .o_stride = s->o_stride };
 
     for (size_t i = 0; i < n; i++)
         beta[i] = s->in[BETA].x[i * s->in[BETA].stride];
@@ -65,12 +74,31 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
     fw_memory_set_valid(m, block, head, h.valid);
 }
 
-static void learn_token(const struct fw_memory *m, void *block, const float *const *in,
-                        double *residual)
+/* Apart, since only gates need stack. */
+__attribute__((noinline)) static void learn_gated(const struct fw_memory *m, void *block,
+                                                  struct fw_token *t, const float *log_g)
 {
-    const float *given = in[FW_IN_OWN + BETA];
-    const float *log_g = m->rule->input_count > LOG_G ? in[FW_IN_OWN + LOG_G] : NULL;
-    float beta[FW_DIRECT_HEADS], g[FW_DIRECT_HEADS], err[FW_DIRECT_FLOATS];
+    float g[FW_DIRECT_HEADS];
+
+    for (size_t head = 0; head < t->heads; head++) {
+        g[head] = fw_expf(log_g[head]);
+        fw_memory_add_gates(m, block, head, (struct fw_rows){ log_g + head, 0 }, 1);
+    }
+    t->g = g;
+    m->kernels->token(t);
+}
+
+static void learn_token(const struct fw_memory *m, void *block, const struct fw_tensors *in,
+                        size_t at, double *residual)
+{
+    const float *k = fw_token_row(m, in, FW_IN_KEYS, at);
+    const float *v = fw_token_row(m, in, FW_IN_VALUES, at);
+    const uint64_t *counter = fw_memory_at(block, m->at_counters);
+    bool more = in->count > 2; /* than keys and values */
+    const float *beta = more ? fw_token_row(m, in, FW_IN_OWN + BETA, at) : NULL;
+    const float *log_g = more && m->rule->input_count > LOG_G
+                             ? fw_token_row(m, in, FW_IN_OWN + LOG_G, at)
+                             : NULL;
     struct fw_token t = { .heads = m->heads,
                           .d_k = m->rows,
                           .d_v = m->d_v,
@@ -78,20 +106,16 @@ static void learn_token(const struct fw_memory *m, void *block, const float *con
                           .pending_k = fw_memory_at(block, m->at_k),
                           .pending_e = fw_memory_at(block, m->at_e),
                           .valid = fw_memory_at(block, m->at_valid),
-                          .k = in[FW_IN_KEYS],
-                          .v = in[FW_IN_VALUES],
-                          .beta = given ? given : beta,
-                          .g = log_g ? g : NULL,
-                          .err = err,
-                          .residual = residual };
+                          .k = k,
+                          .v = v,
+                          .beta = beta ? beta : m->fallback + BETA * m->widest,
+                          .residual = residual,
+                          .turn = counter[FW_COUNT_PAIRS] };
 
-    for (size_t head = 0; !given && head < m->heads; head++)
-        beta[head] = m->fallback[BETA * m->widest];
-    for (size_t head = 0; log_g && head < m->heads; head++) {
-        g[head] = fw_expf(log_g[head]);
-        fw_memory_add_gates(m, block, head, (struct fw_rows){ log_g + head, 0 }, 1);
-    }
-    fw_num_kernels()->token(&t);
+    if (log_g)
+        learn_gated(m, block, &t, log_g);
+    else
+        m->kernels->token(&t);
 }
 
 static int check(const struct fw_memory *m, const struct fw_body *b, struct fw_err *err)

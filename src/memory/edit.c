@@ -3,11 +3,11 @@
  *     S += (C^-1 k*) (v* - S'k*)' / (k*' C^-1 k*)
  *
  * is the smallest change in the norm of C that makes S'k* = v* (ROME, 2202.05262, equation 2).
- * C is the covariance of the keys where the rule keeps one (mesa.c), so that keys of the past
- * are disturbed least; else C = I, which is a delta step of beta = 1 / |k*|^2. It is done
- * twice: the second time writes what the first one's rounding left. To forget a key is to write
- * zero there; a rule that keeps sums over its pairs can take one pair's share out of them
- * instead.
+ * C is the covariance of the keys where the rule or the session keeps one (mesa.c,
+ * covariance.c), so that keys of the past are disturbed least; else C = I, which is a delta
+ * step of beta = 1 / |k*|^2. It is done twice: the second time writes what the first one's
+ * rounding left. To forget a key is to write zero there; a rule that keeps sums over its pairs
+ * can take one pair's share out of them instead.
  *
  * |k*| >= 1e-3 keeps that beta below 1e6, so that the bounds of state.c hold. Nothing is
  * counted as learned. The pending pair is folded; its key stays, with e = 0, as the last one
@@ -21,9 +21,11 @@
 
 #include "cache.h"
 #include "core.h"
+#include "covariance.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 #include "inside.h"
+#include "probe.h"
 
 #define SHORTEST 1e-3
 
@@ -71,11 +73,11 @@ static void write_once(const struct fw_memory *m, float *S, struct fw_change *c)
 static void write_matrix(const struct fw_memory *m, void *block, size_t head,
                          struct fw_change *c)
 {
-    double squares = fw_sum_squares(c->k, m->rows);
+    double a = fw_covariance_solve(m, block, head, c->k, c->x);
 
     fw_edit_fold(m, block, head);
     for (size_t i = 0; i < m->rows; i++)
-        c->x[i] = (double)c->k[i] / squares;
+        c->x[i] /= a;
     for (int round = 0; round < 2; round++)
         write_once(m, fw_memory_head(m, block, head).S, c);
     fw_edit_cut(m, block, head);
@@ -159,21 +161,6 @@ static int check_rule(const struct fw_memory *m, const struct parts *p, struct f
     return 0;
 }
 
-/* phi(x), (rows,). */
-static void map_key(const struct fw_memory *m, const float *x, float *phi)
-{
-    float normal[FW_MAX_DIM];
-
-    if (m->l2) {
-        fw_l2(x, m->d_k, normal);
-        x = normal;
-    }
-    if (fw_map_is_identity(m))
-        memcpy(phi, x, m->rows * sizeof *phi);
-    else
-        fw_map_apply(m, x, phi);
-}
-
 int fw_memory_check_edit(const struct fw_memory *m, const struct fw_tensors *in,
                          struct fw_err *err)
 {
@@ -185,7 +172,7 @@ int fw_memory_check_edit(const struct fw_memory *m, const struct fw_tensors *in,
         (p.value && check_tensor(m, p.value, FW_IN_VALUES, "value", err) < 0))
         return -1;
     for (size_t head = 0; head < m->heads; head++) {
-        map_key(m, (const float *)p.key->data + head * m->d_k, k);
+        fw_map_key(m, (const float *)p.key->data + head * m->d_k, k);
         if (!(fw_sum_squares(k, m->rows) >= SHORTEST * SHORTEST))
             return fw_fail_param(err, FW_EINVAL, "key_too_short", "key",
                                  "key of head %zu is shorter than %g: nothing can be written "
@@ -228,7 +215,7 @@ static double disturbance(const struct fw_memory *m, const void *block, size_t h
     if (!probes)
         return dot_squared(c->x, last_key(m, block, head), m->rows) * ww;
     for (size_t t = 0; t < *ret_count; t++) {
-        map_key(m, (const float *)probes->data + (t * m->heads + head) * m->d_k, k);
+        fw_map_key(m, (const float *)probes->data + (t * m->heads + head) * m->d_k, k);
         sum += dot_squared(c->x, k, m->rows) * ww;
     }
     return sum;
@@ -269,7 +256,7 @@ void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tens
 
         memset(x, 0, sizeof x);
         memset(w, 0, sizeof w);
-        map_key(m, (const float *)p.key->data + head * m->d_k, k);
+        fw_map_key(m, (const float *)p.key->data + head * m->d_k, k);
         if (p.value)
             c.v = (const float *)p.value->data + head * m->d_v;
         if (ret)
@@ -277,6 +264,8 @@ void fw_memory_edit(const struct fw_memory *m, void *block, const struct fw_tens
         act(m, block, head, &c);
         if (m->cache)
             fw_cache_drop(m, block, head, k);
+        if (m->probes)
+            fw_probe_drop(m, block, head, k);
         if (!ret)
             continue;
         read_key(m, block, head, k, ret->after + head * m->d_v);

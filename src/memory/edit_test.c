@@ -203,7 +203,7 @@ START_TEST(an_edit_says_what_it_changed_and_what_its_probes_read)
 }
 END_TEST
 
-static struct fw_memory *plan(const char *rule, double lambda)
+static struct fw_memory *plan(const char *rule, double lambda, bool covariance)
 {
     struct fw_params p = { 0 }, full;
     struct fw_memory *m = NULL;
@@ -214,16 +214,19 @@ static struct fw_memory *plan(const char *rule, double lambda)
     fw_params_set_number(&p, "d_v", 4, NULL);
     if (lambda > 0)
         fw_params_set_number(&p, "lambda", lambda, NULL);
+    if (covariance)
+        fw_params_set_bool(&p, "covariance", true, NULL);
     ck_assert_int_eq(fw_memory_new(&m, &p, &full, NULL), 0);
     return m;
 }
 
 START_TEST(the_covariance_spares_the_keys_of_the_past)
 {
-    struct fw_memory *m[2] = { plan("mesa", 0.01), plan("linear", 0) };
-    double disturbed[2];
+    struct fw_memory *m[] = { plan("linear", 0, false), plan("mesa", 0.01, false),
+                              plan("linear", 0, true), plan("delta", 0, true) };
+    double disturbed[4];
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 4; i++) {
         struct run r = { .m = m[i] };
         struct edit e;
         struct fw_tensor past;
@@ -244,7 +247,8 @@ START_TEST(the_covariance_spares_the_keys_of_the_past)
         free(r.block);
         fw_memory_free(m[i]);
     }
-    ck_assert_double_lt(disturbed[0], 0.2 * disturbed[1]);
+    for (size_t i = 1; i < 4; i++)
+        ck_assert_double_lt(disturbed[i], 0.2 * disturbed[0]);
 }
 END_TEST
 
@@ -252,7 +256,7 @@ END_TEST
 START_TEST(a_pair_that_is_taken_out_was_never_learned)
 {
     static const char *const rules[] = { "linear", "mesa" };
-    struct fw_memory *m = plan(rules[_i], _i ? 0.01 : 0);
+    struct fw_memory *m = plan(rules[_i], _i ? 0.01 : 0, false);
     void *with = new_block(m), *without = new_block(m);
     float a[32], b[32];
     struct many body_;
@@ -282,7 +286,7 @@ END_TEST
 
 START_TEST(a_pair_that_is_not_there_cannot_be_taken_out)
 {
-    struct fw_memory *m = plan("mesa", 0.01);
+    struct fw_memory *m = plan("mesa", 0.01, false);
     void *block = new_block(m), *before = new_block(m);
     struct edit e;
 
@@ -309,7 +313,7 @@ static void ck_refused(const struct fw_memory *m, struct edit *e, const char *re
 
 START_TEST(what_is_wrong_with_an_edit_is_named)
 {
-    struct fw_memory *m = plan("gated_delta", 0);
+    struct fw_memory *m = plan("gated_delta", 0, false);
     struct edit e;
 
     make_edit(&e, m, "edit", true, 4);

@@ -1,12 +1,16 @@
 /* feature.c - feature maps: what a rule gets instead of a key or a query.
  *
- *     identity  x                                      l2    x / max(|x|, 1e-12)
- *     elu+1     x + 1 for x > 0, else exp(x)           relu  max(x, 0)     relu^2  max(x, 0)^2
- *     dpfp      x2 = [relu(x), relu(-x)]; concat_{j=1..nu} x2 roll(x2, j), over their sum +
- * 1e-6 (Schlag et al. 2102.11174) poly2     [1; x_i; x_i x_j for i <= j, sqrt 2 times it for i
- * < j], over its length: phi(x).phi(y) is (1 + x.y + (x.y)^2) over both lengths rff sqrt(1/m)
- * [cos(w_r.x), sin(w_r.x)]_{r < m}, m = features / 2, w ~ N(0, I): the kernel exp(-|x - y|^2 /
- * 2) (Rahimi and Recht 2007)
+ *     identity  x
+ *     l2        x / max(|x|, 1e-12)
+ *     elu+1     x + 1 for x > 0, else exp(x)
+ *     relu      max(x, 0)
+ *     relu^2    max(x, 0)^2
+ *     dpfp      x2 = [relu(x), relu(-x)]; concat_{j=1..nu} x2 roll(x2, j), over their sum
+ *               + 1e-6 (Schlag et al. 2102.11174)
+ *     poly2     [1; x_i; x_i x_j for i <= j, sqrt 2 times it for i < j], over its length:
+ *               phi(x).phi(y) is (1 + x.y + (x.y)^2) over both lengths
+ *     rff       sqrt(1/m) [cos(w_r.x), sin(w_r.x)]_{r < m}, m = features / 2, w ~ N(0, I):
+ *               the kernel exp(-|x - y|^2 / 2) (Rahimi and Recht 2007)
  *
  * Numbers: elementwise maps in float; sums and norms in double, each quotient rounded once. The
  * frequencies of rff come from integer hashes of their place, so every daemon has the same. */
@@ -159,14 +163,6 @@ static const struct fw_map maps[MAPS] = {
     [RFF] = { rff, 0, true },
 };
 
-static uint64_t hash(uint64_t z) /* splitmix64 */
-{
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* Standard normals over 2 pi (turns), by Box and Muller, from hashes of their place. */
 static int make_frequencies(struct fw_memory *m, struct fw_err *err)
 {
@@ -176,10 +172,10 @@ static int make_frequencies(struct fw_memory *m, struct fw_err *err)
     if (!m->frequency)
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a feature map");
     for (size_t i = 0; i < n; i++) {
-        double u = ((double)(hash(2 * i) >> 12) + 0.5) * 0x1p-52;
+        double u = ((double)(fw_mix(2 * i) >> 12) + 0.5) * 0x1p-52;
         double c, s;
 
-        turn((double)(hash(2 * i + 1) >> 12) * 0x1p-52, &c, &s);
+        turn((double)(fw_mix(2 * i + 1) >> 12) * 0x1p-52, &c, &s);
         m->frequency[i] = (float)(fw_sqrt(-2 * fw_log(u)) * c * 0x1.45f306dc9c883p-3);
     }
     return 0;
@@ -247,4 +243,14 @@ bool fw_map_is_unit(const struct fw_memory *m)
 void fw_map_apply(const struct fw_memory *m, const float *x, float *phi)
 {
     m->map->apply(m, x, phi);
+}
+
+/* Apart from its callers, since it alone needs a row of stack. */
+__attribute__((noinline)) void fw_map_key(const struct fw_memory *m, const float *x, float *phi)
+{
+    float normal[FW_MAX_DIM];
+
+    if (m->l2)
+        fw_l2(x, m->d_k, normal);
+    fw_map_apply(m, m->l2 ? normal : x, phi);
 }

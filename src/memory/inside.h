@@ -26,6 +26,15 @@ void fw_body_open(const struct fw_memory *m, const struct fw_tensors *in, struct
 /* Elements and norms of `rows` rows of an input, as of a body. */
 int fw_check_rows(const struct fw_memory *m, size_t in, const float *x, size_t rows,
                   struct fw_err *err);
+/* splitmix64's hash of an integer. */
+static inline uint64_t fw_mix(uint64_t z)
+{
+    z += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
 int fw_map_plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
 const char *fw_map_name(const struct fw_memory *m);
 bool fw_map_is_identity(const struct fw_memory *m);
@@ -35,8 +44,17 @@ float fw_map_max(const struct fw_memory *m);
 bool fw_map_is_unit(const struct fw_memory *m);
 /* phi(x), (rows,), of one normalised key or query (d_k,). */
 void fw_map_apply(const struct fw_memory *m, const float *x, float *phi);
+/* key_norm, then the map: a key as the rule gets it, or a query before query_scale. */
+void fw_map_key(const struct fw_memory *m, const float *x, float *phi);
 /* y = x / max(|x|, 1e-12), (n,). */
 void fw_l2(const float *x, size_t n, float *y);
+/* fw_memory_learn in two steps: heads [head, behind), which may be at work at once with others
+ * of the same body, each writing its own; when all are through, their count. Returns how many
+ * elements it cut. Not with a cache that is read: its reads want the count of every token. */
+uint64_t fw_memory_learn_heads(const struct fw_memory *m, void *block,
+                               const struct fw_memory_learning *what, size_t head,
+                               size_t behind);
+void fw_memory_learned(const struct fw_memory *m, void *block, size_t n, uint64_t cut);
 /* Cuts what lies in the block of one head. Returns how many elements it cut. */
 uint64_t fw_memory_saturate(const struct fw_memory *m, void *block, size_t head);
 void fw_memory_head_state(const struct fw_memory *m, const void *block, size_t head,

@@ -9,10 +9,12 @@
 
 #include "inside.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache.h"
+#include "covariance.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
 
@@ -112,6 +114,18 @@ void fw_memory_about(const struct fw_memory *m, const void *block, struct fw_mem
                                      .used_bytes = m->layout.block_bytes - u.empty_bytes };
 }
 
+/* How much of what a head can hold is taken, in [0, 1]; NAN where nothing bounds it so. */
+static double capacity_used(const struct fw_memory *m, const void *block, double rank, size_t n)
+{
+    struct fw_usage u = { 0 };
+
+    if (m->rule->usage)
+        m->rule->usage(m, block, &u);
+    if (u.places)
+        return (double)u.pairs / (double)u.places;
+    return n ? rank / (double)n : (double)NAN;
+}
+
 int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t head,
                          struct fw_memory_head_stats *ret, double *spectrum, struct fw_err *err)
 {
@@ -125,9 +139,12 @@ int fw_memory_head_stats(const struct fw_memory *m, const void *block, uint32_t 
         goto out;
     }
     residuals(m, block, head, &s);
+    if (fw_covariance_condition(m, block, head, &s.covariance_condition, err) < 0)
+        goto out;
     if (n && s.nonfinite == 0 && fw_singular_values(A, rows, m->d_v, sigma, err) < 0)
         goto out;
     s.effective_rank = effective_rank(sigma, n);
+    s.capacity_used = capacity_used(m, block, s.effective_rank, n);
     if (spectrum)
         memcpy(spectrum, sigma, n * sizeof *sigma);
     *ret = s;

@@ -70,6 +70,37 @@ START_TEST(an_empty_memory_has_no_rank_and_no_residual)
 }
 END_TEST
 
+START_TEST(capacity_used_is_the_share_of_the_rank_or_of_the_places)
+{
+    const struct shape shapes[] = { { "delta", "none", 1, 6, 3, 1 },
+                                    { "softmax", "none", 1, 6, 3, 1 },
+                                    { "linear_norm", "none", 1, 6, 3, 1 } };
+
+    for (size_t i = 0; i < 3; i++) {
+        struct fw_memory *m = make_memory(&shapes[i]);
+        void *block = make_block(m);
+        struct fw_memory_head_stats st;
+        struct body b;
+
+        make_body(&b, &shapes[i], 512, 3);
+        b.in.count = i == 1 ? 3 : 4 - (i == 2);
+        ck_assert_int_eq(fw_memory_head_stats(m, block, 0, &st, NULL, NULL), 0);
+        ck_assert(st.capacity_used == 0);
+        ck_assert(isnan(st.covariance_condition));
+        fw_memory_learn(m, block, &b.in, 0, 512, NULL, NULL);
+        ck_assert_int_eq(fw_memory_head_stats(m, block, 0, &st, NULL, NULL), 0);
+        if (i == 1) /* of 1,024 places */
+            ck_assert(st.capacity_used == 0.5);
+        else
+            ck_assert_double_eq_tol(st.capacity_used, st.effective_rank / 3, 1e-12);
+        ck_assert(st.capacity_used > 0.1 && st.capacity_used <= 1);
+        free_body(&b);
+        free(block);
+        fw_memory_free(m);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("memory/inspect");
@@ -80,6 +111,7 @@ int main(void)
     tcase_add_test(tc, one_pair_makes_a_state_of_rank_one);
     tcase_add_test(tc, an_identity_has_full_effective_rank);
     tcase_add_test(tc, an_empty_memory_has_no_rank_and_no_residual);
+    tcase_add_test(tc, capacity_used_is_the_share_of_the_rank_or_of_the_places);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

@@ -44,25 +44,6 @@ static float fixed_decay(size_t head)
     return head < 20 ? 1 - fw_unbitsf((uint32_t)(122 - head) << 23) : 1;
 }
 
-/* Writes the decay of token t, (rows,); NULL when there is none. */
-static const float *decay_of(const struct fw_memory *m, size_t head, const struct fw_span *s,
-                             size_t t, float *d)
-{
-    const struct fw_rows *g = &s->in[LOG_G];
-    float one;
-
-    if (m->rule->input_count == 0)
-        return NULL;
-    if (m->rule->traits & FW_CHANNELS) {
-        fw_loops()->exp(g->x + t * g->stride, d, m->rows);
-        return d;
-    }
-    one = g->stride ? fw_expf(g->x[t * g->stride]) : fixed_decay(head);
-    for (size_t i = 0; i < m->rows; i++)
-        d[i] = one;
-    return d;
-}
-
 static void note_gates(const struct fw_memory *m, void *block, size_t head,
                        const struct fw_span *s)
 {
@@ -76,7 +57,9 @@ static void note_gates(const struct fw_memory *m, void *block, size_t head,
             *sum += fixed;
 }
 
-static void learn(const struct fw_memory *m, void *block, size_t head, const struct fw_span *s)
+/* A gate for each row. */
+static void learn_rows(const struct fw_memory *m, void *block, size_t head,
+                       const struct fw_span *s)
 {
     struct fw_head h = fw_memory_head(m, block, head);
     float d[FW_MAX_DIM];
@@ -85,11 +68,27 @@ static void learn(const struct fw_memory *m, void *block, size_t head, const str
     for (size_t t = 0; t < s->n; t++) {
         const float *k = fw_row(s->k, t), *v = fw_row(s->v, t);
 
-        fw_core_look(&h, decay_of(m, head, s, t, d), k, v, s->err + t * m->d_v);
+        fw_loops()->exp(fw_row(s->in[LOG_G], t), d, m->rows);
+        fw_core_look(&h, d, k, v, s->err + t * m->d_v);
         fw_core_write(&h, k, 1, v);
         fw_core_read(&h, s, t);
     }
     fw_memory_set_valid(m, block, head, h.valid);
+}
+
+/* No gate, or one for the head. */
+static void learn(const struct fw_memory *m, void *block, size_t head, const struct fw_span *s)
+{
+    bool gated = m->rule->input_count > 0, given = gated && s->in[LOG_G].stride;
+    float one[FW_SPAN], g[FW_SPAN];
+
+    note_gates(m, block, head, s);
+    for (size_t t = 0; t < s->n; t++) {
+        one[t] = 1;
+        if (gated)
+            g[t] = given ? fw_expf(fw_scalar(s, LOG_G, t)) : fixed_decay(head);
+    }
+    fw_core_write_blindly(m, block, head, s, one, gated ? g : NULL);
 }
 
 /* S is a sum over the pairs, so one can be taken out of it: S - k v'. */
@@ -210,5 +209,5 @@ const struct fw_rule fw_rule_gla = { LINEAR("gla", "decay per row"),
                                      .traits = FW_MATRIX | FW_PENDING | FW_CHANNELS,
                                      .inputs = row_gates,
                                      .input_count = 1,
-                                     .learn = learn,
+                                     .learn = learn_rows,
                                      .read = fw_core_read_head };

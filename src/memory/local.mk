@@ -53,7 +53,14 @@ src_memory_window_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_net_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_ttt_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 
-src_libmemory_a_SOURCES += src/memory/edit.c src/memory/edit.h src/memory/patch.c
-UNIT_TESTS += src/memory/edit_test src/memory/patch_test
+src_libmemory_a_SOURCES += src/memory/edit.c src/memory/edit.h src/memory/patch.c \
+	src/memory/covariance.c src/memory/covariance.h src/memory/probe.c src/memory/probe.h
+UNIT_TESTS += src/memory/edit_test src/memory/patch_test src/memory/covariance_test \
+	src/memory/probe_test
+src_memory_covariance_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_memory_probe_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
+src_libmemory_a_SOURCES += src/memory/spread.c
+UNIT_TESTS += src/memory/spread_test
+src_memory_spread_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_patch_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)
 src_memory_edit_test_LDADD = $(MEMORY_LIBS) $(CHECK_LIBS)

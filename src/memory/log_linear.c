@@ -1,8 +1,9 @@
 /* log_linear.c - linear attention whose past is cut into buckets, one matrix a level.
  *
- *     after token n (from 0), level 0 is the pair n alone; level l >= 1 is there where bit l -
- * 1 of n is set, and sums the 2^(l-1) pairs before those of the lower levels (Fenwick tree) S_l
- * = sum_j exp(g_{j+1} + .. + g_n) k_j v_j',   m(q) = sum_l scale_l S_l'q
+ *     S_l = sum_j exp(g_{j+1} + .. + g_n) k_j v_j',   m(q) = sum_l scale_l S_l'q
+ *
+ * After token n (from 0), level 0 is the pair n alone; level l >= 1 is there where bit l - 1 of
+ * n is set, and sums the 2^(l-1) pairs before those of the lower levels (a Fenwick tree).
  *
  * Source: log-linear attention 2506.04761. Token n first makes one bucket of levels 0 to
  * ctz(n), one level above them; two matrices are touched a token on average, whatever n. Where

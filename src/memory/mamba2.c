@@ -44,29 +44,22 @@ static float scalar(const struct fw_span *s, size_t in, size_t t)
 
 static void learn(const struct fw_memory *m, void *block, size_t head, const struct fw_span *s)
 {
-    struct fw_head h = fw_memory_head(m, block, head);
     double *sum = (double *)fw_memory_at(block, m->at_log_g) + head;
-    float decay[FW_MAX_DIM];
+    float dt[FW_SPAN], g[FW_SPAN];
 
     for (size_t t = 0; t < s->n; t++) {
-        const float *k = fw_row(s->k, t), *v = fw_row(s->v, t);
-        float dt, log_g, g;
+        float log_g;
 
-        dt = is_step(m) ? fw_softplus(scalar(s, DT_RAW, t) + scalar(s, DT_BIAS, t))
-                        : scalar(s, DT, t);
-        log_g = dt * scalar(s, A, t);
-        g = fw_expf(log_g);
+        dt[t] = is_step(m) ? fw_softplus(scalar(s, DT_RAW, t) + scalar(s, DT_BIAS, t))
+                           : scalar(s, DT, t);
+        log_g = dt[t] * scalar(s, A, t);
+        g[t] = fw_expf(log_g);
         *sum += (double)log_g;
-        for (size_t i = 0; i < m->rows; i++)
-            decay[i] = g;
-        fw_core_look(&h, decay, k, v, s->err + t * m->d_v);
-        fw_core_write(&h, k, dt, v);
-        fw_core_read(&h, s, t);
-        if (s->q.x && is_step(m))
-            fw_core_output(s->o + t * s->o_stride, m->d_v, fw_row(s->in[D], t), 0, v,
-                           s->in[Z].stride ? fw_row(s->in[Z], t) : NULL);
     }
-    fw_memory_set_valid(m, block, head, h.valid);
+    fw_core_write_blindly(m, block, head, s, dt, g);
+    for (size_t t = 0; s->q.x && is_step(m) && t < s->n; t++)
+        fw_core_output(s->o + t * s->o_stride, m->d_v, fw_row(s->in[D], t), 0, fw_row(s->v, t),
+                       s->in[Z].stride ? fw_row(s->in[Z], t) : NULL);
 }
 
 static int plan(struct fw_memory *m, struct fw_config *c, struct fw_err *err)

@@ -2,9 +2,13 @@
  *
  * A span is at most 64 pairs of one head and never crosses a multiple of 4,096 pairs, where the
  * state is folded and cut (state.c). Rules see keys that are normalised and mapped, queries
- * that are so too and then scaled: key_norm l2:  x / max(|x|, 1e-12), the norm and the quotient
- * in double, rounded once feature_map:  phi(x), feature.c query:        query_scale phi(x), in
- * float Nothing here depends on how a stream is cut into calls or spans. No allocation; about
+ * that are so too and then scaled:
+ *
+ *     key_norm l2:  x / max(|x|, 1e-12), the norm and the quotient in double, rounded once
+ *     feature_map:  phi(x), feature.c
+ *     query:        query_scale phi(x), in float
+ *
+ * Nothing here depends on how a stream is cut into calls or spans. No allocation; about
  * 160 KiB of stack with the kernels', a few when little is asked for: touching many pages of
  * stack for one pair would cost more than the pair. */
 #include "config.h"
@@ -14,8 +18,10 @@
 #include <string.h>
 
 #include "cache.h"
+#include "covariance.h"
 #include "fastweight/fmath.h"
 #include "fastweight/num.h"
+#include "probe.h"
 
 #define SMALL 512 /* floats of a buffer when little is asked for; else FW_BUFFER */
 
@@ -40,17 +46,6 @@ static bool is_small(const struct fw_memory *m, size_t n)
     return n <= SMALL && n * m->pairs * widest(m) <= SMALL;
 }
 
-/* phi of one key or query; apart, since it alone needs a row of stack. */
-__attribute__((noinline)) static void map_row(const struct fw_memory *m, const float *x,
-                                              float *y)
-{
-    float normal[FW_MAX_DIM];
-
-    if (m->l2)
-        fw_l2(x, m->d_k, normal);
-    fw_map_apply(m, m->l2 ? normal : x, y);
-}
-
 /* Keys or queries as the rule wants them; as they are when nothing is to be done. */
 static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_t n,
                               float scale, float *own)
@@ -64,7 +59,7 @@ static struct fw_rows prepare(const struct fw_memory *m, struct fw_rows r, size_
         float *y = own + t * m->rows;
 
         if (!plain)
-            map_row(m, x, y);
+            fw_map_key(m, x, y);
         else if (m->l2)
             fw_l2(x, m->d_k, y);
         else
@@ -91,8 +86,9 @@ struct learn { /* what the spans of one call share */
     void *block;
     const struct fw_body *body;
     struct scratch own;
-    size_t from, n; /* of the call */
-    const uint64_t *learned;
+    size_t from;         /* the token whose residuals and values come first */
+    size_t head, behind; /* the heads [head, behind) */
+    uint64_t learned;    /* tokens before the span */
     double *residual;
     float *values;
 };
@@ -145,7 +141,7 @@ static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
     struct fw_span s;
 
     s.n = n;
-    s.at = *l->learned;
+    s.at = l->learned;
     s.k = prepare(m, rows_of(m, l->body, FW_IN_KEYS, at, head), n * m->pairs, 1, l->own.k);
     s.v = rows_of(m, l->body, FW_IN_VALUES, at, head);
     s.q = (struct fw_rows){ NULL, 0 };
@@ -163,104 +159,156 @@ static void learn_span(const struct learn *l, size_t at, size_t n, size_t head)
     m->rule->learn(m, l->block, head, &s);
     if (m->cache)
         fw_cache_note(m, l->block, head, &s);
+    if (m->at_covariance != FW_NOWHERE)
+        fw_covariance_note(m, l->block, head, &s);
+    if (m->probes)
+        fw_probe_note(m, l->block, head, &s);
     note_residuals(l, at, n, head);
     note_last(l, &s, head);
 }
 
 /* What the cache adds to the reads of token `at`, once all of it is learned. */
-static void add_cached(const struct learn *l, size_t at)
+__attribute__((noinline)) static void add_cached(const struct learn *l, size_t at)
 {
     const struct fw_memory *m = l->m;
+    float own[FW_MAX_DIM];
 
     for (size_t head = 0; head < m->heads; head++) {
         struct fw_rows q = rows_of(m, l->body, FW_IN_QUERIES, at, head);
         struct fw_reads r = { .n = 1 };
 
-        q = prepare(m, q, 1, m->query_scale, l->own.q);
+        q = prepare(m, q, 1, m->query_scale, own);
         r.q = q.x;
         r.o = l->values + ((at - l->from) * m->heads + head) * m->d_v;
         fw_cache_read(m, l->block, head, &r);
     }
 }
 
-static void learn_all(struct learn *l, float *buffer, size_t size)
+/* Tokens [at, at + n); writes nothing but its heads' own. How many elements it cut. */
+static uint64_t learn_over(struct learn *l, size_t at, size_t n, float *buffer, size_t size)
 {
     const struct fw_memory *m = l->m;
-    uint64_t *counter = fw_memory_at(l->block, m->at_counters);
+    const uint64_t *counter = fw_memory_at(l->block, m->at_counters);
     size_t every = FW_SATURATE_EVERY / m->pairs;
+    uint64_t cut = 0;
 
-    l->learned = &counter[FW_COUNT_PAIRS];
+    l->learned = counter[FW_COUNT_PAIRS];
     l->own = scratch_over(buffer, size);
-    for (size_t at = l->from, end = at + l->n, step; at < end; at += step) {
-        size_t room = every - (size_t)(counter[FW_COUNT_PAIRS] % every);
+    for (size_t end = at + n, step; at < end; at += step) {
+        size_t room = every - (size_t)(l->learned % every);
 
         step = end - at < m->span ? end - at : m->span;
         step = step < room ? step : room;
-        for (size_t head = 0; head < m->heads; head++) {
+        for (size_t head = l->head; head < l->behind; head++) {
             if (room == every)
-                counter[FW_COUNT_SATURATED] += fw_memory_saturate(m, l->block, head);
+                cut += fw_memory_saturate(m, l->block, head);
             learn_span(l, at, step, head);
         }
-        counter[FW_COUNT_PAIRS] += step;
-        if (m->cache && l->values && l->body->in[FW_IN_QUERIES])
-            add_cached(l, at);
+        l->learned += step;
     }
+    return cut;
 }
 
-__attribute__((noinline)) static void learn_large(struct learn *l)
+__attribute__((noinline)) static uint64_t learn_large(struct learn *l, size_t at, size_t n)
 {
     float buffer[3 * FW_BUFFER];
 
-    learn_all(l, buffer, FW_BUFFER);
+    return learn_over(l, at, n, buffer, FW_BUFFER);
 }
 
-__attribute__((noinline)) static void learn_small(struct learn *l)
+__attribute__((noinline)) static uint64_t learn_small(struct learn *l, size_t at, size_t n)
 {
     float buffer[3 * SMALL];
 
-    learn_all(l, buffer, SMALL);
+    return learn_over(l, at, n, buffer, SMALL);
+}
+
+static uint64_t learn_tokens(struct learn *l, size_t at, size_t n)
+{
+    return is_small(l->m, n) ? learn_small(l, at, n) : learn_large(l, at, n);
 }
 
 /* One token of all heads at once: what is done per head above would take longer than the rule
- * itself. Returns false, having done nothing, where it is time to saturate. */
-static bool learn_direct(const struct fw_memory *m, void *block, const struct fw_body *b,
+ * itself. The counter goes first, so that the rule is called last and nothing is kept for after
+ * it. */
+static void learn_direct(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                          size_t at, double *residual)
 {
-    uint64_t *counter = fw_memory_at(block, m->at_counters);
     double *last = fw_memory_at(block, m->at_residual);
-    const float *in[FW_IN_OWN + FW_MAX_INPUTS];
 
-    if (counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY == 0)
-        return false;
-    for (size_t i = 0; i < FW_IN_OWN + m->rule->input_count; i++)
-        in[i] = b->in[i] ? b->in[i] + at * m->heads * m->place[i].inner : NULL;
-    m->rule->learn_token(m, block, in, last);
-    counter[FW_COUNT_PAIRS]++;
-    if (residual)
-        memcpy(residual, last, m->heads * sizeof *last);
-    return true;
+    ((uint64_t *)fw_memory_at(block, m->at_counters))[FW_COUNT_PAIRS]++;
+    if (!residual) {
+        m->rule->learn_token(m, block, in, at, last);
+        return;
+    }
+    m->rule->learn_token(m, block, in, at, last);
+    memcpy(residual, last, m->heads * sizeof *last);
+}
+
+/* Is it time to fold and cut? */
+static bool is_due(const struct fw_memory *m, const void *block)
+{
+    const uint64_t *counter = fw_memory_at(block, m->at_counters);
+
+    return counter[FW_COUNT_PAIRS] % FW_SATURATE_EVERY == 0;
+}
+
+__attribute__((noinline)) static void learn_spans(const struct fw_memory *m, void *block,
+                                                  const struct fw_tensors *in, size_t from,
+                                                  size_t n, double *residual, float *values)
+{
+    struct fw_body body;
+    struct learn l = { .m = m,
+                       .block = block,
+                       .body = &body,
+                       .from = from,
+                       .behind = m->heads,
+                       .residual = residual,
+                       .values = values };
+    bool cached;
+
+    fw_body_open(m, in, &body);
+    cached = m->cache && values && body.in[FW_IN_QUERIES];
+    for (size_t at = from, step = cached ? 1 : n; at < from + n; at += step) {
+        fw_memory_learned(m, block, step, learn_tokens(&l, at, step));
+        if (cached)
+            add_cached(&l, at);
+    }
 }
 
 void fw_memory_learn(const struct fw_memory *m, void *block, const struct fw_tensors *in,
                      size_t from, size_t n, double *residual, float *values)
 {
-    struct fw_body body;
-    struct learn l;
-
-    fw_body_open(m, in, &body);
-    if (n == 1 && m->direct && !values && learn_direct(m, block, &body, from, residual))
-        return;
-    l = (struct learn){ .m = m,
-                        .block = block,
-                        .body = &body,
-                        .from = from,
-                        .n = n,
-                        .residual = residual,
-                        .values = values };
-    if (is_small(m, n))
-        learn_small(&l);
+    if (n == 1 && m->direct && !values && !is_due(m, block))
+        learn_direct(m, block, in, from, residual);
     else
-        learn_large(&l);
+        learn_spans(m, block, in, from, n, residual, values);
+}
+
+uint64_t fw_memory_learn_heads(const struct fw_memory *m, void *block,
+                               const struct fw_memory_learning *what, size_t head,
+                               size_t behind)
+{
+    struct fw_body body;
+    struct learn l = { .m = m,
+                       .block = block,
+                       .body = &body,
+                       .from = what->from,
+                       .head = head,
+                       .behind = behind,
+                       .residual = what->residual,
+                       .values = what->values };
+
+    fw_body_open(m, what->in, &body);
+    return learn_tokens(&l, what->from, what->n);
+}
+
+void fw_memory_learned(const struct fw_memory *m, void *block, size_t n, uint64_t cut)
+{
+    uint64_t *counter = fw_memory_at(block, m->at_counters);
+
+    counter[FW_COUNT_PAIRS] += n;
+    counter[FW_COUNT_SATURATED] += cut;
 }
 
 /* |v - p| of n tokens of one head, p (n, pairs, d_v) becoming v - p. */

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "covariance.h"
 #include "fastweight/fmath.h"
 #include "loops.h"
 #include "solve.h"
@@ -213,17 +214,14 @@ static void take_out(const struct fw_memory *m, void *block, size_t head, struct
             h.kk[i * m->rows + i] = 0;
 }
 
-/* Symmetric, with a diagonal that is not negative. */
-static bool is_covariance(const float *H, size_t n)
+static void covariance(const struct fw_memory *m, const void *block, size_t head, double *out)
 {
-    bool ok = true;
+    struct mesa h = open_head(m, block, head, NULL);
 
-    for (size_t i = 0; i < n; i++) {
-        ok &= H[i * n + i] >= 0;
-        for (size_t j = 0; j < i; j++)
-            ok &= H[i * n + j] == H[j * n + i];
-    }
-    return ok;
+    for (size_t i = 0; i < m->rows * m->rows; i++)
+        out[i] = (double)h.kk[i];
+    for (size_t i = 0; i < m->rows; i++)
+        out[i * m->rows + i] += (double)h.lambda[i];
 }
 
 static int validate(const struct fw_memory *m, const void *block, size_t head,
@@ -233,7 +231,7 @@ static int validate(const struct fw_memory *m, const void *block, size_t head,
 
     if (!(fw_largest(h.kk, m->rows * m->rows) <= FW_STATE_MAX))
         return fw_bad_state(err, "H_kk", head, "is out of bounds");
-    if (!is_covariance(h.kk, m->rows))
+    if (!fw_is_covariance(h.kk, m->rows))
         return fw_bad_state(err, "H_kk", head, "is no covariance");
     if (!(fw_largest(h.kv, m->rows * m->d_v) <= FW_STATE_MAX))
         return fw_bad_state(err, "H_kv", head, "is out of bounds");
@@ -314,5 +312,6 @@ const struct fw_rule fw_rule_mesa = { .name = "mesa",
                                       .validate = validate,
                                       .state = state,
                                       .saturate = saturate,
+                                      .covariance = covariance,
                                       .edit = edit,
                                       .take_out = take_out };

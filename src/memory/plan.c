@@ -1,13 +1,20 @@
 /* plan.c - a plan: the rule and shapes a configuration names, and the block they ask for.
  *
- * Block (heads H; rows: the size of a mapped key), in this order; a rule has what its traits
- * say: S             F32 (H, rows, d_v) before the pending pair, after the last decay pending_k
- * F32 (H, rows)      the last pair: S_t = fma(k, e, S) element by element pending_e     F32 (H,
- * d_v) pending_valid U8  (H)            0: skip it (nothing learned yet) log_g_sum     F64 (H)
- * or (H, rows)  sum of log_g since the start last_residual F64 (H)            |v - m(k)| of the
- * last token before its update counters      U64 (2)            tokens learned; elements
- * saturated (state.c) last_k, last_v F32 (H, rows), (H, d_v)  the last pair, of rules without
- * FW_DELTA_STEP and then the rule's own fields and the cache's. A plan is immutable. */
+ * Block (heads H; rows: the size of a mapped key), in this order, as far as a rule's traits
+ * say:
+ *
+ *     S              F32 (H, rows, d_v)    before the pending pair, after the last decay
+ *     pending_k      F32 (H, rows)         the last pair: S_t = fma(k, e, S), each element
+ *     pending_e      F32 (H, d_v)
+ *     pending_valid  U8  (H)               0: skip it (nothing learned yet)
+ *     log_g_sum      F64 (H) or (H, rows)  sum of log_g since the start
+ *     last_residual  F64 (H)               |v - m(k)| of the last token before its update
+ *     counters       U64 (2)               tokens learned; elements saturated (state.c)
+ *     last_k         F32 (H, rows)         the last pair, of rules without FW_DELTA_STEP
+ *     last_v         F32 (H, d_v)
+ *
+ * and then the rule's own fields, the cache's, the covariance and the probes. A plan is
+ * immutable. */
 #include "config.h"
 
 #include "inside.h"
@@ -16,6 +23,8 @@
 #include <string.h>
 
 #include "cache.h"
+#include "covariance.h"
+#include "probe.h"
 
 #define MAX_STATE_BYTES ((size_t)1 << 30)
 
@@ -70,6 +79,7 @@ static int read_fallbacks(struct fw_memory *m, struct fw_config *c, struct fw_er
 {
     const struct fw_rule *r = m->rule;
 
+    m->widest = FW_DIRECT_HEADS;
     for (size_t i = 0; i < r->input_count; i++) {
         size_t inner = fw_input_inner(m, FW_IN_OWN + i);
 
@@ -132,20 +142,38 @@ static int lay_out(struct fw_memory *m, struct fw_err *err)
     return 0;
 }
 
+/* The NUL is a byte of the name, too. Of what is not taken, first and of_first fit no name. */
+static void place_name(struct fw_place *p, const char *name)
+{
+    size_t n = name ? strlen(name) + 1 : 0;
+
+    p->name = name;
+    p->first = 1;
+    if (!name)
+        return;
+    n = n < sizeof p->first ? n : sizeof p->first;
+    p->first = 0;
+    memcpy(&p->first, name, n);
+    memset(&p->of_first, 0xff, n);
+}
+
 /* What would otherwise be worked out again for every pair. */
 static void place_inputs(struct fw_memory *m)
 {
     size_t rows = FW_BUFFER / (m->rows > m->d_v ? m->rows : m->d_v);
 
     for (size_t i = 0; i < fw_input_count(m); i++) {
-        m->place[i].name = fw_input_taken(m, i) ? fw_input_of(m, i)->name : NULL;
+        place_name(&m->place[i], fw_input_taken(m, i) ? fw_input_of(m, i)->name : NULL);
         m->place[i].inner = fw_input_inner(m, i);
+        m->place[i].row = m->heads * m->place[i].inner;
         m->place[i].each = fw_input_of(m, i)->flags & FW_EACH ? m->pairs : 1;
     }
     m->span = m->cache ? 1 : (rows < FW_SPAN ? rows : FW_SPAN) / m->pairs;
-    m->direct = m->rule->learn_token && !m->cache && m->at_last_k == FW_NOWHERE &&
-                m->pairs == 1 && !m->l2 && fw_map_is_identity(m) &&
-                m->heads <= FW_DIRECT_HEADS && m->heads * m->d_v <= FW_DIRECT_FLOATS;
+    m->kernels = fw_num_kernels();
+    m->direct = m->rule->learn_token && !m->cache && !m->probes &&
+                m->at_covariance == FW_NOWHERE && m->at_last_k == FW_NOWHERE && m->pairs == 1 &&
+                !m->l2 && fw_map_is_identity(m) && m->heads <= FW_DIRECT_HEADS &&
+                m->d_v <= FW_TOKEN_COLUMNS;
 }
 
 static int seal(struct fw_memory *m, struct fw_err *err)
@@ -171,11 +199,13 @@ int fw_memory_new(struct fw_memory **ret, const struct fw_params *config,
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a plan");
     fw_layout_init(&m->layout);
     m->at_S = m->at_k = m->at_e = m->at_valid = m->at_last_k = m->at_last_v = FW_NOWHERE;
+    m->at_covariance = m->at_probe_k = m->at_probe_v = m->at_probe_number = FW_NOWHERE;
     if (read_rule(m, &c, err) < 0)
         goto fail;
     m->takes = ~0u;
     if (read_shapes(m, &c, err) < 0 || lay_out(m, err) < 0 ||
         (m->rule->plan && m->rule->plan(m, &c, err) < 0) || fw_cache_plan(m, &c, err) < 0 ||
+        fw_covariance_plan(m, &c, err) < 0 || fw_probe_plan(m, &c, err) < 0 ||
         read_fallbacks(m, &c, err) < 0 || fw_config_only(&c, err) < 0 || seal(m, err) < 0)
         goto fail;
     place_inputs(m);

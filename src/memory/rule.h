@@ -4,8 +4,8 @@
  * case. The row says what the rule is and what a body may carry; memory.c cuts bodies into
  * spans, maps keys and queries (feature.c) and fills in what is absent; check.c refuses. All
  * that the next pair depends on lies in the block: a rule with a window or a mini-batch appends
- * its own fields. learn must give the same bits however a stream is cut into spans, and read
- * must not write. Hot loops are those of kernel.h and loops.h: compiled at both levels. */
+ * its own fields. learn gives the same bits however a stream is cut into spans and touches its
+ * own head alone (threads share them); read never writes. Hot loops: kernel.h and loops.h. */
 #ifndef RULE_H
 #define RULE_H
 
@@ -25,8 +25,8 @@ struct fw_memory;
 struct fw_config;
 
 struct fw_usage {
-    uint64_t pairs;       /* kept as they are, per head */
-    uint64_t empty_bytes; /* of the block: places that hold nothing yet */
+    uint64_t pairs, places; /* kept as they are, and room for them, per head */
+    uint64_t empty_bytes;   /* of the block: places that hold nothing yet */
 };
 
 typedef void fw_edit_function(const struct fw_memory *m, void *block, size_t head,
@@ -34,8 +34,7 @@ typedef void fw_edit_function(const struct fw_memory *m, void *block, size_t hea
 
 struct fw_rule {
     const char *name;
-    /* For people: docs and inspect print them. */
-    const char *memory, *objective, *retention, *optimiser, *horizon;
+    const char *memory, *objective, *retention, *optimiser, *horizon; /* for people */
     unsigned traits;
     const struct fw_input *inputs; /* its own */
     size_t input_count;
@@ -45,10 +44,9 @@ struct fw_rule {
     void (*read)(const struct fw_memory *m, const void *block, size_t head,
                  const struct fw_reads *r);
     /* All below may be NULL. */
-    /* One token of all heads, in[i] its rows of input i (NULL: the fallback); residual
-     * (heads,). The same as learn does, for plans with m->direct: see plan.c. */
-    void (*learn_token)(const struct fw_memory *m, void *block, const float *const *in,
-                        double *residual);
+    /* Token `at` of all heads, as learn does it, when m->direct (plan.c); residual (heads,). */
+    void (*learn_token)(const struct fw_memory *m, void *block, const struct fw_tensors *in,
+                        size_t at, double *residual);
     /* Reads its config keys (fw_config_*), appends its fields to m->layout, may set m->own. */
     int (*plan)(struct fw_memory *m, struct fw_config *c, struct fw_err *err);
     void (*init)(const struct fw_memory *m, void *block); /* of a zeroed block */
@@ -63,6 +61,8 @@ struct fw_rule {
     uint64_t (*saturate)(const struct fw_memory *m, void *block, size_t head);
     /* Adds what it keeps and what of its fields is empty. */
     void (*usage)(const struct fw_memory *m, const void *block, struct fw_usage *u);
+    /* The matrix over keys that it solves, (rows, rows). */
+    void (*covariance)(const struct fw_memory *m, const void *block, size_t head, double *out);
     /* Makes m(k) = v. Without it, S is changed where m is S'k, and else edits are refused. */
     fw_edit_function *edit;
     /* Takes the pair (k, v) out of the sums that the rule keeps; without it that is refused. */
@@ -71,18 +71,16 @@ struct fw_rule {
 
 /* ---- a plan */
 
-#define FW_DIRECT_HEADS  64   /* limits of m->direct */
-#define FW_DIRECT_FLOATS 2048 /* heads * d_v */
+#define FW_DIRECT_HEADS 64           /* limit of m->direct */
+#define FW_NOWHERE      ((size_t)-1) /* offset of a field that the rule has not */
 
-#define FW_NOWHERE ((size_t)-1) /* offset of a field that the rule has not */
-
-struct fw_map;   /* feature.c */
-struct fw_cache; /* cache.c */
-
-struct fw_place {     /* of an input in a body */
-    const char *name; /* NULL: not taken */
-    size_t inner;     /* floats per row and head */
-    size_t each;      /* rows per token and head */
+struct fw_map;                /* feature.c */
+struct fw_cache;              /* cache.c */
+struct fw_place {             /* of an input in a body */
+    const char *name;         /* NULL: not taken */
+    uint64_t first, of_first; /* the name's first 8 bytes, and which of them are its own */
+    size_t inner, row;        /* floats per row and head, and per row: heads * inner */
+    size_t each;              /* rows per token and head */
 };
 
 struct fw_memory {
@@ -95,17 +93,19 @@ struct fw_memory {
     struct fw_place place[FW_IN_OWN + FW_MAX_INPUTS];
     size_t span; /* tokens in one span, at most */
     bool direct; /* learn_token may be used */
+    const struct fw_kernels *kernels;
     float query_scale;
     bool l2; /* key_norm */
     const struct fw_map *map;
-    size_t nu;        /* of dpfp */
-    float *frequency; /* owned; (rows / 2, d_k) of rff */
-    float *fallback;  /* owned; (input_count, widest) */
-    size_t widest;
+    size_t nu;              /* of dpfp */
+    float *frequency;       /* owned; (rows / 2, d_k) of rff */
+    float *fallback;        /* owned; (input_count, widest) */
+    size_t widest;          /* at least FW_DIRECT_HEADS */
     void *own;              /* owned, from malloc; the rule's parsed config and offsets */
     struct fw_cache *cache; /* owned; NULL: none */
     struct fw_layout layout;
     size_t at_S, at_k, at_e, at_valid, at_log_g, at_residual, at_counters, at_last_k, at_last_v;
+    size_t at_covariance, probes, at_probe_k, at_probe_v, at_probe_number; /* probe.c */
 };
 
 enum { FW_COUNT_PAIRS, FW_COUNT_SATURATED, FW_COUNTERS };
@@ -126,8 +126,11 @@ int fw_config_bool(struct fw_config *c, const char *key, bool *ret, struct fw_er
 
 /* ---- for rules */
 
-/* Field at `offset` of a block, as bytes that may be written by who may write the block. */
-void *fw_memory_at(const void *block, size_t offset);
+/* Field at `offset` of a block: through an integer, as one view serves readers and writers. */
+static inline void *fw_memory_at(const void *block, size_t offset)
+{
+    return (char *)(uintptr_t)block + offset;
+}
 /* A view of one head's S and pending pair (k, e NULL when the rule has none). */
 struct fw_head fw_memory_head(const struct fw_memory *m, const void *block, size_t head);
 void fw_memory_set_valid(const struct fw_memory *m, void *block, size_t head, bool valid);

@@ -22,13 +22,9 @@
 #include <string.h>
 
 #include "cache.h"
+#include "covariance.h"
 #include "fastweight/num.h"
-
-void *fw_memory_at(const void *block, size_t offset)
-{
-    /* through an integer, since one view serves readers and writers */
-    return (char *)(uintptr_t)block + offset;
-}
+#include "probe.h"
 
 struct fw_head fw_memory_head(const struct fw_memory *m, const void *block, size_t head)
 {
@@ -200,7 +196,11 @@ static int check_head(const struct fw_memory *m, const void *block, size_t head,
         return -1;
     if (m->rule->validate && m->rule->validate(m, block, head, err) < 0)
         return -1;
-    return m->cache ? fw_cache_validate(m, block, head, err) : 0;
+    if (m->cache && fw_cache_validate(m, block, head, err) < 0)
+        return -1;
+    if (m->at_covariance != FW_NOWHERE && fw_covariance_validate(m, block, head, err) < 0)
+        return -1;
+    return m->probes ? fw_probe_validate(m, block, head, err) : 0;
 }
 
 int fw_memory_validate(const struct fw_memory *m, const void *block, struct fw_err *err)

@@ -59,7 +59,7 @@ START_TEST(a_hundred_thousand_extreme_pairs_stay_finite)
     make_body(&b, &s, BATCH, 1);
     for (size_t i = 0; i < BATCH * s.d_k; i++)
         b.data[2][i] = i & 1 ? 3.5e5f : -3.5e5f;
-    for (int round = 0; round < 100; round++) {
+    for (size_t round = 0; round < rounds_of(100, 20); round++) {
         struct fw_err err = { .msg = "" };
 
         hostile(&b, &s, _i / 2, &seed);
@@ -120,7 +120,7 @@ START_TEST(cuts_around_the_saturating_pair_change_no_bit)
 
     make_body(&b, &s, 8200, 11);
     fw_memory_learn(m, whole, &b.in, 0, 8200, NULL, NULL);
-    for (size_t at = 4090; at < 4100; at++) {
+    for (size_t at = 4094; at < 4094 + rounds_of(6, 2); at++) {
         fw_memory_init(m, cut);
         fw_memory_learn(m, cut, &b.in, 0, at, NULL, NULL);
         fw_memory_learn(m, cut, &b.in, at, 1, NULL, NULL);

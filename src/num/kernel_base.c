@@ -1,11 +1,13 @@
 /* kernel_base.c - the kernels as plain loops: what they mean, and the reference of the fast
  * ones.
  *
- * Delta rule with an optional decay first (maths.md has the sources: Schlag 2021, Yang 2024):
+ * Delta rule with an optional decay first (memory/delta.c has the sources):
+ *
  *     S_ij = g fma(k'_i, e'_j, S_ij)          k', e' the pending pair, skipped when not valid
  *     p_j  = sum_i k_i S_ij, i in order, each step one fma from 0
  *     err_j = v_j - p_j,  e_j = beta err_j,  pending = (k, e)
  *     o_j  = sum_i q_i fma(k_i, e_j, S_ij)
+ *
  * The rows go outermost and the sums of all columns advance side by side, which changes no
  * column's order. */
 #include "config.h"
@@ -56,7 +58,7 @@ static void delta_base(struct fw_head *h, const struct fw_pairs *p)
         sweep(h, k, p->g ? p->g + t : NULL, err);
         for (size_t j = 0; j < h->d_v; j++) {
             err[j] = v[j] - err[j];
-            h->e[j] = p->beta[t] * err[j];
+            h->e[j] = p->beta[t] * (p->blind ? v[j] : err[j]);
         }
         memcpy(h->k, k, h->d_k * sizeof *k);
         h->valid = true;
@@ -83,10 +85,7 @@ static void fold_base(const struct fw_head *h, float *out)
 
 static void token_base(const struct fw_token *t)
 {
-    for (size_t head = 0; head < t->heads; head++) {
-        fw_token_head(t, head, delta_base);
-        fw_token_residual(t, head, fw_sum_squares_base);
-    }
+    fw_token_heads(t, delta_base, fw_sum_squares_base);
 }
 
 const struct fw_kernels fw_kernels_base = { delta_base, read_base, fold_base, token_base };

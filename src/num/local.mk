@@ -12,7 +12,8 @@ noinst_LIBRARIES += $(NUM_V3)
 LIBFASTWEIGHT += $(NUM_V3)
 src_libnum_v3_a_CPPFLAGS = $(V3_CPPFLAGS)
 src_libnum_v3_a_CFLAGS = $(V3_CFLAGS)
-src_libnum_v3_a_SOURCES = src/num/kernel_v3.c src/num/norm_v3.c src/num/project_v3.c
+src_libnum_v3_a_SOURCES = src/num/kernel_v3.c src/num/norm_v3.c src/num/panel.h \
+	src/num/project_v3.c src/num/squares.h src/num/token_v3.c
 endif
 
 # fmath.h as loops, both levels, for its test

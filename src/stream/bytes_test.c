@@ -150,7 +150,7 @@ START_TEST(after_ten_tables_of_other_data_the_old_is_still_cheaper_than_new)
         for (size_t i = 0; i < other_n; i++) /* another log each time */
             if (other[i] >= '0' && other[i] <= '9')
                 other[i] = (uint8_t)('0' + (other[i] - '0' + 3 + i % 4) % 10);
-    } while (rows_taken(&st) - start < 10 * st.rows[0]);
+    } while (rows_taken(&st) - start < rounds_of(10, 10) * st.rows[0]);
     again = learn_bits(s, block, text, n);
     ck_assert_double_lt(again, fresh);
     free(block);
@@ -188,7 +188,7 @@ int main(void)
 {
     Suite *s = suite_create("bytes");
     TCase *tc = tcase_create("bytes");
-    const int count = (int)(sizeof known / sizeof known[0]);
+    const int count = (int)rounds_of(sizeof known / sizeof known[0], 6);
 
     tcase_add_checked_fixture(tc, start_numbers, NULL);
     tcase_set_timeout(tc, 120);

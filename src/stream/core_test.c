@@ -15,7 +15,7 @@ static void setup(void)
     s = new_bytes("auto", MIB);
     block = new_block(s);
     text = read_sample("log.txt", &len);
-    fw_stream_learn(s, block, text, 20000, NULL);
+    fw_stream_learn(s, block, text, rounds_of(20000, 4), NULL);
 }
 
 static void teardown(void)
@@ -120,7 +120,7 @@ START_TEST(a_damaged_block_is_refused_or_learns_on)
 
     ck_assert(start && logp);
     memcpy(start, block, block_bytes(s));
-    for (int round = 0; round < 20; round++) {
+    for (size_t round = 0; round < rounds_of(20, 20); round++) {
         memcpy(block, start, block_bytes(s));
         for (int i = 0; i < 200; i++) {
             size_t at = noise(&x) % (i % 2 ? 3000 : block_bytes(s));

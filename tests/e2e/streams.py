@@ -122,7 +122,7 @@ class Model:
 
 def associative(rule, heads=2, d_k=8, d_v=8, **more):
     """A matrix memory of some rule and shape."""
-    return Model(f"{rule} {heads}x{d_k}x{d_v}", "associative",
+    return Model(" ".join([f"{rule} {heads}x{d_k}x{d_v}", *more]), "associative",
                  {"rule": rule, "heads": heads, "d_k": d_k, "d_v": d_v, **more},
                  lambda n, seed=1: pairs(n, seed, heads, d_k, d_v, rule == "gated_delta"))
 
@@ -133,6 +133,7 @@ LOG = Model("log", "bytes", {"preset": "log", "state_bytes": MIB}, log)
 EVENTS = Model("events", "events", {"vocab": 300, "state_bytes": MIB}, events)
 DELTA = associative("delta")
 GATED = associative("gated_delta")
+PROBED = associative("delta", probes=2, covariance=True)
 MODELS = (AUTO, TEXT, LOG, EVENTS, DELTA, GATED)
 
 

@@ -224,7 +224,8 @@ class Api(fw.Case):
         s.GATED.learn(self.c, "m", s.GATED.tokens(20))
         heads = self.c.get("m", "inspect")["heads"]
         self.fields(heads, {"spectrum", "norm", "residual_before", "residual_after",
-                            "effective_rank", "log_g_sum", "nonfinite"})
+                            "effective_rank", "log_g_sum", "nonfinite", "capacity_used",
+                            "covariance_condition"})
         data = s.st_read(self.c.call("GET", "/v1/sessions/m/tensors/S").body)[0]["S"][2]
         state = s.array.array("f", data)
         for h in range(2):
@@ -235,6 +236,37 @@ class Api(fw.Case):
             self.assertAlmostEqual(math.sqrt(math.fsum(x * x for x in sigma)), norm, places=4)
             self.assertLess(heads["residual_after"][h], heads["residual_before"][h])
             self.assertTrue(1 <= heads["effective_rank"][h] <= 8)
+            self.assertAlmostEqual(heads["capacity_used"][h], heads["effective_rank"][h] / 8)
+            self.assertIsNone(heads["covariance_condition"][h])
+
+    def test_inspect_tells_recall_by_age_and_the_condition_of_keys(self):
+        s.PROBED.create(self.c, "m")
+        curve = self.c.get("m", "inspect")["recall_by_age"]
+        self.assertEqual(curve, {"age": [], "probes": [], "error": [], "cosine": []})
+        tokens = s.PROBED.tokens(300)
+        s.PROBED.learn(self.c, "m", tokens)
+        seen = self.c.get("m", "inspect")
+        curve, heads = seen["recall_by_age"], seen["heads"]
+        self.fields(curve, {"age", "probes", "error", "cosine"})
+        self.assertEqual(curve["age"][:8], [2 ** i for i in range(8)])
+        self.assertGreater(curve["error"][-1], curve["error"][0])
+        self.fields(heads["recall"], {"0", "1"})
+        for i, age in enumerate(curve["age"]):
+            errors = [e for h in heads["recall"].values() for a, e in zip(h["age"], h["error"])
+                      if age <= a < 2 * age]
+            self.assertEqual(len(errors), curve["probes"][i])
+            self.assertAlmostEqual(math.fsum(errors) / len(errors), curve["error"][i])
+        for i, v in enumerate(tokens[-1]["values"]):
+            h = heads["recall"][str(i)]
+            self.assertEqual((h["age"][:2], h["age"]), ([1, 2], sorted(h["age"])))
+            self.assertEqual(len(h["cosine"]), len(h["age"]))
+            norm = math.sqrt(math.fsum(x * x for x in v))
+            self.assertAlmostEqual(h["error"][0], heads["residual_after"][i] / norm, places=5)
+        self.assertTrue(all(1 < x < 1e7 for x in heads["covariance_condition"]))
+        for key, value in (("probes", 65), ("probes", 0.5), ("covariance", 1)):
+            got = self.c.call("POST", "/v1/sessions", {"id": "x", "model": "associative",
+                                                       "config": {key: value}})
+            self.assertEqual((got.status, got.json["error"]["param"]), (422, f"config.{key}"))
 
     def test_tensors_are_listed_fetched_and_drawn(self):
         s.AUTO.create(self.c, "a")

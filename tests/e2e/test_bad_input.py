@@ -143,7 +143,7 @@ class BadInput(fw.Case):
                 self.sane_or_refused(m, id, bytes(bad), bodies)
 
     def test_forged_tensors_of_nonsense_are_refused_or_learn_on(self):
-        for m in (s.AUTO, s.EVENTS, s.GATED):
+        for m in (s.AUTO, s.EVENTS, s.GATED, s.PROBED):
             id = "n" + m.name.split()[0]
             file = self.taught(m, id)
             listed, size = self.c.get(id, "tensors")["data"], self.c.facts(id)["state_bytes"]
@@ -219,7 +219,7 @@ class BadInput(fw.Case):
                             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
                             "Transfer-Encoding: gzip", "Content-Length : 3"):
                 got = fw.raw_http(self.d.port, (
-                    "POST /v1/sessions/a/learn HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+                    "POST /v1/sessions/a/learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
                     f"{lengths}\r\n\r\n3\r\nabc\r\n0\r\n\r\n").encode())
                 self.assertTrue(got.startswith(b"HTTP/1.1 400"), got[:300])
                 self.assertEqual(got.count(b"HTTP/1.1 "), 1, got)
@@ -457,7 +457,7 @@ class BadInput(fw.Case):
         before = c.hash("a")
 
         def head(path, length, method="POST", type="text/plain"):
-            return (f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {type}\r\n"
+            return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {type}\r\n"
                     f"{length}\r\n\r\n").encode()
 
         for sent in (head("/v1/sessions/a/learn", "Content-Length: 100001") + s.text(100001),
@@ -476,7 +476,7 @@ class BadInput(fw.Case):
     def test_what_is_not_http_is_refused_and_the_server_goes_on(self):
         for data in (b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01" * 50,
                      b"GET " + b"a" * 200000 + b" HTTP/1.1\r\n\r\n", b"POST /v1/sessions HTTP/1.1\r\n"
-                     b"Content-Length: -5\r\nHost: x\r\n\r\n", b"GET /healthz HTTP/1.1\r\n" +
+                     b"Content-Length: -5\r\nHost: localhost\r\n\r\n", b"GET /healthz HTTP/1.1\r\n" +
                      b"X: y\r\n" * 50000 + b"\r\n"):
             got = fw.raw_http(self.d.port, data)
             self.assertFalse(got.startswith(b"HTTP/1.1 200"), got[:100])
@@ -486,7 +486,7 @@ class BadInput(fw.Case):
         s.AUTO.create(self.c, "a")
         with self.unchanged("a"):
             for n in (0, 1, 500, 999):
-                data = (b"POST /v1/sessions/a/learn HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                data = (b"POST /v1/sessions/a/learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                         b"text/plain\r\nContent-Length: 1000\r\n\r\n" + b"x" * n)
                 with fw.socket.create_connection(("127.0.0.1", self.d.port)) as sock:
                     sock.sendall(data)
