@@ -134,16 +134,14 @@ int copy_take(struct fw_work *w, struct fw_err *err); /* of the block, into w->c
 int view_take(struct fw_work *w, const void *block, struct fw_err *err);
 int prefix_feed(struct fw_work *w, uint64_t deadline, struct fw_err *err);
 
-/* create.c */
+/* create.c, passing.c */
 void create_submit(struct fw_engine *e, struct fw_request *r);
 void delete_submit(struct fw_engine *e, struct fw_request *r);
 bool step_delete(struct session *s); /* false: the session is gone */
 int session_fill(struct session *s, const char *labels, struct fw_err *err);
 void session_forget(struct session *s); /* (runner) its block, and itself */
-void session_row(const struct session *s, struct fw_store_session *ret);
-
-/* passing.c */
 int passing_submit(struct fw_engine *e, struct fw_request *r, struct fw_err *err);
+void session_row(const struct session *s, struct fw_store_session *ret);
 
 /* snapshot.c: 0, -1, or 1: come again; into w->copy, w->hash, w->tokens_seen */
 int snapshot_read(struct fw_work *w, const char *name, struct fw_store_snapshot *ret,
