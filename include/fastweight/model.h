@@ -53,7 +53,8 @@ struct fw_model_part { /* of a call for several blocks */
     void *block;
     const uint32_t *tokens; /* (n,) */
     size_t n;
-    double *logp; /* (n,) as above, or NULL */
+    double *logp;  /* (n,) as above, or NULL */
+    float *logits; /* (n, vocab), all of them before each token, or NULL */
 };
 /* The same for several blocks, each of them once: their rows share passes over the weights. The
  * bytes are those of a call for each. Uses the parts up: n becomes 0. */

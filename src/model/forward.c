@@ -58,7 +58,12 @@ static void head(const struct fw_checkpoint *c, const float *hidden, size_t rows
     fw_parts()->bound(logits, rows * c->shape.vocab, LOGIT_MAX);
 }
 
-/* The hidden vectors that predict the rows of parts that want logp; how many. */
+static bool asks(const struct fw_model_part *p)
+{
+    return p->logp || p->logits;
+}
+
+/* The hidden vectors that predict the rows of parts that ask; how many. */
 static size_t before(const struct fw_model *m, struct fw_model_part *const *part,
                      const struct fw_chunk *c, const float *hidden, float *ret)
 {
@@ -67,7 +72,7 @@ static size_t before(const struct fw_model *m, struct fw_model_part *const *part
     for (size_t i = 0; i < c->spans; i++) {
         const struct fw_span *s = &c->span[i];
 
-        if (!part[i]->logp)
+        if (!asks(part[i]))
             continue;
         memcpy(ret + rows * d, hidden_of(m, s->block), d * sizeof *ret);
         memcpy(ret + (rows + 1) * d, hidden + s->from * d, (s->n - 1) * d * sizeof *ret);
@@ -76,8 +81,21 @@ static size_t before(const struct fw_model *m, struct fw_model_part *const *part
     return rows;
 }
 
-static void note_logp(const struct fw_model *m, struct fw_model_part *const *part,
-                      struct fw_chunk *c, const float *hidden)
+/* What row t of a part is told of its logits l; first: the block has seen nothing before. */
+static void note_row(const struct fw_model_part *p, size_t t, bool first, size_t vocab,
+                     const float *l)
+{
+    if (p->logp)
+        p->logp[t] = first ? -fw_log((double)vocab)
+                           : (double)l[p->tokens[t]] - fw_parts()->log_sum_exp(l, vocab);
+    if (p->logits && first)
+        memset(p->logits + t * vocab, 0, vocab * sizeof *l);
+    else if (p->logits)
+        memcpy(p->logits + t * vocab, l, vocab * sizeof *l);
+}
+
+static void note_logits(const struct fw_model *m, struct fw_model_part *const *part,
+                        struct fw_chunk *c, const float *hidden)
 {
     size_t vocab = m->c->shape.vocab;
     float *h = fw_chunk_take(c, c->n + 1, m->c->shape.d_model);
@@ -88,10 +106,8 @@ static void note_logp(const struct fw_model *m, struct fw_model_part *const *par
     for (size_t i = 0; i < c->spans; i++) {
         uint64_t at = *tokens_of(m, part[i]->block);
 
-        for (size_t t = 0; part[i]->logp && t < c->span[i].n; t++, l += vocab)
-            part[i]->logp[t] =
-                at + t == 0 ? -fw_log((double)vocab)
-                            : (double)l[part[i]->tokens[t]] - fw_parts()->log_sum_exp(l, vocab);
+        for (size_t t = 0; asks(part[i]) && t < c->span[i].n; t++, l += vocab)
+            note_row(part[i], t, at + t == 0, vocab, l);
     }
 }
 
@@ -127,7 +143,7 @@ static void run_chunk(const struct fw_model *m, struct fw_model_part *const *par
     c->used = mark;
     h = fw_chunk_take(c, c->n, d);
     last_norm(ck, c->x, c->n, h);
-    note_logp(m, part, c, h);
+    note_logits(m, part, c, h);
     for (size_t i = 0; i < c->spans; i++) {
         const struct fw_span *s = &c->span[i];
 
@@ -172,12 +188,14 @@ static void fill(const struct fw_model *m, struct fw_model_part *part, size_t pa
     c->span = span;
 }
 
-static void advance(struct fw_model_part *p, size_t n)
+static void advance(const struct fw_model *m, struct fw_model_part *p, size_t n)
 {
     p->tokens += n;
     p->n -= n;
     if (p->logp)
         p->logp += n;
+    if (p->logits)
+        p->logits += n * m->c->shape.vocab;
 }
 
 void fw_model_learn_many(const struct fw_model *m, struct fw_model_part *part, size_t parts)
@@ -194,7 +212,7 @@ void fw_model_learn_many(const struct fw_model *m, struct fw_model_part *part, s
             break;
         run_chunk(m, of, &c);
         for (size_t i = 0; i < c.spans; i++)
-            advance(of[i], span[i].n);
+            advance(m, of[i], span[i].n);
     }
     fw_scratch_give(m, s);
 }
