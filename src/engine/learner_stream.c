@@ -55,13 +55,14 @@ static int open_stream(struct fw_learner **ret, const struct fw_models *catalogu
                        struct fw_params *resolved, struct fw_err *err)
 {
     struct stream *s = calloc(1, sizeof *s);
+    struct fw_params rest;
 
     if (!s)
         return no_memory(err);
     s->base.kind = &fw_learner_stream;
-    if (stream_expert_open(&s->expert, catalogue, config, err) < 0 ||
-        fw_stream_new(&s->plan, model, config, stream_expert_of(s->expert), resolved, err) <
-            0) {
+    if (stream_expert_open(&s->expert, catalogue, config, &rest, err) < 0 ||
+        fw_stream_new(&s->plan, model, &rest, stream_expert_of(s->expert), resolved, err) < 0 ||
+        stream_expert_resolve(s->expert, resolved, err) < 0) {
         close_stream(&s->base);
         return -1;
     }

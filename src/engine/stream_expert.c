@@ -1,7 +1,9 @@
 /* stream_expert.c - between the rooms: a plan of the model room behind struct fw_expert.
  *
  * The stream room knows no models and the model room no streams. The checkpoint is the
- * catalogue's, the plan is this expert's own; its block lies within the stream's. */
+ * catalogue's, the plan is this expert's own; its block lies within the stream's. As with a
+ * session of the model itself, config.weights is the hash of the weights that made the state.
+ */
 #include "config.h"
 
 #include "stream_expert.h"
@@ -14,6 +16,7 @@
 struct stream_expert {
     struct fw_expert base;
     struct fw_model *plan;
+    const char *weights; /* lent by the checkpoint: their hash */
 };
 
 static void init(const void *context, void *block)
@@ -62,26 +65,35 @@ static int speaks_bytes(const struct fw_model_entry *m, struct fw_err *err)
     return 0;
 }
 
-int stream_expert_open(struct stream_expert **ret, const struct fw_models *models,
-                       const struct fw_params *config, struct fw_err *err)
+static int check_weights(const struct fw_params *config, const char *weights,
+                         struct fw_params *rest, struct fw_err *err)
 {
-    const struct fw_param *name = fw_params_find(config, "expert");
-    const struct fw_model_entry *m;
-    struct fw_params none = { 0 }, full = { 0 };
-    struct stream_expert *e;
+    const char *said = weights;
 
-    *ret = NULL;
-    if (!models || !name || name->type != FW_PARAM_STRING ||
-        !(m = fw_models_find(models, name->string)))
-        return 0;
-    if (speaks_bytes(m, err) < 0)
+    if (fw_params_get_string(config, "weights", &said, err) < 0)
         return -1;
-    if (!(e = calloc(1, sizeof *e)))
+    if (strcmp(said, weights) != 0)
+        return fw_fail_param(err, FW_EINVAL, "other_weights", "config.weights",
+                             "the expert's weights are %s, not %.32s", weights, said);
+    rest->count = 0;
+    for (size_t i = 0; i < config->count; i++)
+        if (strcmp(config->item[i].key, "weights") != 0)
+            rest->item[rest->count++] = config->item[i];
+    return 0;
+}
+
+static int make(struct stream_expert **ret, const struct fw_model_entry *m, struct fw_err *err)
+{
+    struct fw_params none = { 0 }, full = { 0 };
+    struct stream_expert *e = calloc(1, sizeof *e);
+
+    if (!e)
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "out of memory");
     if (fw_model_new(&e->plan, m->checkpoint, &none, &full, err) < 0) {
         free(e);
         return -1;
     }
+    e->weights = fw_checkpoint_shape(m->checkpoint)->weights;
     e->base = (struct fw_expert){ .name = m->id,
                                   .layout = fw_model_layout(e->plan),
                                   .context = e->plan,
@@ -91,6 +103,35 @@ int stream_expert_open(struct stream_expert **ret, const struct fw_models *model
                                   .logits = logits_of };
     *ret = e;
     return 0;
+}
+
+int stream_expert_open(struct stream_expert **ret, const struct fw_models *models,
+                       const struct fw_params *config, struct fw_params *rest,
+                       struct fw_err *err)
+{
+    const struct fw_model_entry *m;
+    const char *name = "none";
+
+    *ret = NULL;
+    *rest = *config;
+    if (fw_params_get_string(config, "expert", &name, err) < 0)
+        return -1;
+    if (strcmp(name, "none") == 0 || strcmp(name, "dense") == 0)
+        return 0;
+    m = models ? fw_models_find(models, name) : NULL;
+    if (!m)
+        return fw_fail_param(err, FW_EINVAL, "bad_value", "config.expert",
+                             "neither none nor dense, and no model: %s", name);
+    if (speaks_bytes(m, err) < 0 ||
+        check_weights(config, fw_checkpoint_shape(m->checkpoint)->weights, rest, err) < 0)
+        return -1;
+    return make(ret, m, err);
+}
+
+int stream_expert_resolve(const struct stream_expert *e, struct fw_params *resolved,
+                          struct fw_err *err)
+{
+    return e ? fw_params_set_string(resolved, "weights", e->weights, err) : 0;
 }
 
 void stream_expert_close(struct stream_expert *e)

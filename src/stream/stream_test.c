@@ -99,6 +99,7 @@ int main(void)
     TCase *tc = tcase_create("stream");
 
     tcase_add_checked_fixture(tc, start_numbers, NULL);
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_defaults_are_told);
     tcase_add_test(tc, the_resolved_configuration_gives_the_same_plan);
     tcase_add_test(tc, what_makes_no_sense_is_refused_by_name);

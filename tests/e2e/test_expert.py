@@ -74,7 +74,11 @@ class Expert(fw.Case):
         self.serve()
         self.keep("a", {"expert": "noise", "state_bytes": MIB}, s.text(3000))
         self.assertEqual(self.c.get("a", "inspect")["heads"]["name"][-1], "expert")
-        self.assertEqual(self.c.facts("a")["config"]["expert"], "noise")
+        config = self.c.facts("a")["config"]
+        self.assertEqual(config["expert"], "noise")
+        r = self.c.call("POST", "/v1/sessions", {"id": "b", "model": "bytes", "config":
+                                                 {**config, "weights": "0" * 32}})
+        self.assertEqual(self.refused(r, 422)["reason"], "other_weights")
 
     def test_sixteen_mebibytes_have_the_dense_expert_and_the_others_none(self):
         self.serve()
