@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     if (!r.text || r.sessions == 0 || r.sessions > MAX_SESSIONS)
         return 2;
     if (fw_params_set_number(&config, "state_bytes", strtod(argv[4], NULL), &err) < 0 ||
-        fw_stream_new(&s, "bytes", &config, &resolved, &err) < 0) {
+        fw_stream_new(&s, "bytes", &config, NULL, &resolved, &err) < 0) {
         fprintf(stderr, "%s\n", err.msg);
         return 1;
     }

@@ -1,6 +1,6 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
 BENCHES = bench/stream bench/store bench/delta bench/rules bench/length bench/lifetime bench/memory \
-	bench/heads bench/http_learner bench/model
+	bench/heads bench/http_learner bench/model bench/expert
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -21,6 +21,9 @@ bench_memory_LDADD = $(ENGINE_LIBS)
 
 bench_stream_SOURCES = bench/stream.c
 bench_stream_LDADD = $(STREAM_LIBS)
+
+bench_expert_SOURCES = bench/expert.c
+bench_expert_LDADD = $(ENGINE_LIBS)
 
 bench_http_learner_SOURCES = bench/http_learner.c
 bench_http_learner_LDADD = $(STREAM_LIBS)

@@ -1,6 +1,7 @@
 /* stream.c - how well and how fast the stream learner predicts.
  *
- *     bench/stream [--json] [--preset P] [--state-bytes N] [--vocab V] [--alone] FILE...
+ *     bench/stream [--json] [--preset P] [--expert E] [--state-bytes N] [--vocab V] [--alone]
+ * FILE...
  *
  * One pass: predict, score, learn. A file of bytes gives
  *     FILE PRESET STATE_BYTES BITS_PER_BYTE KB_PER_S
@@ -30,7 +31,7 @@ enum { HIT_SAMPLE = 100000 };
 
 struct options {
     int json, alone;
-    const char *preset;
+    const char *preset, *expert;
     double state_bytes, vocab;
 };
 
@@ -93,9 +94,11 @@ static struct fw_stream *plan(const struct options *o, int events)
 
     if (fw_params_set_number(&config, "state_bytes", o->state_bytes, &err) != 0 ||
         (!events && fw_params_set_string(&config, "preset", o->preset, &err) != 0) ||
+        (!events && o->expert &&
+         fw_params_set_string(&config, "expert", o->expert, &err) != 0) ||
         (events && o->vocab > 0 &&
          fw_params_set_number(&config, "vocab", o->vocab, &err) != 0) ||
-        fw_stream_new(&s, events ? "events" : "bytes", &config, &resolved, &err) != 0)
+        fw_stream_new(&s, events ? "events" : "bytes", &config, NULL, &resolved, &err) != 0)
         die("%s: %s", err.param, err.msg);
     return s;
 }
@@ -316,6 +319,8 @@ static int parse_options(int argc, char **argv, struct options *o)
             o->alone = 1;
         else if (i + 1 < argc && strcmp(argv[i], "--preset") == 0)
             o->preset = argv[++i];
+        else if (i + 1 < argc && strcmp(argv[i], "--expert") == 0)
+            o->expert = argv[++i];
         else if (i + 1 < argc && strcmp(argv[i], "--state-bytes") == 0)
             o->state_bytes = strtod(argv[++i], NULL);
         else if (i + 1 < argc && strcmp(argv[i], "--vocab") == 0)
@@ -333,7 +338,8 @@ int main(int argc, char **argv)
     double sum = 0;
 
     if (first >= argc)
-        die("usage: bench/stream [--json] [--preset P] [--state-bytes N] [--vocab V] [--alone] "
+        die("usage: bench/stream [--json] [--preset P] [--expert E] [--state-bytes N] [--vocab "
+            "V] [--alone] "
             "FILE...");
     fw_num_init();
     fw_num_thread();

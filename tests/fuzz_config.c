@@ -312,11 +312,11 @@ static void stream(const char *model, const struct fw_params *config, uint64_t s
     struct fw_err err = { .code = FW_OK };
     struct fw_stream *s, *twin;
 
-    if (fw_stream_new(&s, model, config, &resolved, &err) < 0) {
+    if (fw_stream_new(&s, model, config, NULL, &resolved, &err) < 0) {
         refused(&err);
         return;
     }
-    require(fw_stream_new(&twin, model, &resolved, &again, &err) == 0);
+    require(fw_stream_new(&twin, model, &resolved, NULL, &again, &err) == 0);
     same_params(&resolved, &again);
     same_layout(fw_stream_layout(s), fw_stream_layout(twin));
     fw_stream_free(twin);

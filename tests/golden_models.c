@@ -341,13 +341,14 @@ static enum verdict run_rows(struct golden_model *g, const float *hidden, size_t
     struct fw_scratch *s = fw_scratch_take(g->plan);
 
     for (size_t t = 0, step; t < n && want; t += step) {
-        struct fw_chunk c = { .scratch = s };
+        struct fw_span span = { .block = g->block };
+        struct fw_chunk c = { .span = &span, .spans = 1, .scratch = s };
 
         step = n - t < FW_CHUNK ? n - t : FW_CHUNK;
-        c.n = step;
+        c.n = span.n = step;
         c.x = fw_chunk_take(&c, step, d);
         memset(c.x, 0, step * d * sizeof *c.x);
-        fw_deltanet_attention(g->plan, g->block, 0, hidden + t * d, &c);
+        fw_deltanet_attention(g->plan, 0, hidden + t * d, &c);
         for (size_t i = 0; i < step * d; i++)
             compare(g->t, (double)c.x[i], want[t * d + i]);
     }

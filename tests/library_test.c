@@ -33,7 +33,7 @@ int main(void)
 
     fw_num_init();
     fw_num_thread();
-    if (fw_stream_new(&s, "bytes", &config, &resolved, &err) < 0)
+    if (fw_stream_new(&s, "bytes", &config, NULL, &resolved, &err) < 0)
         goto failed;
     bytes = fw_stream_layout(s)->block_bytes;
     if (fw_arena_new(&arena, 2 * bytes, &err) < 0 ||

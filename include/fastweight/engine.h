@@ -71,6 +71,9 @@ struct fw_model_facts { /* a recipe */
 };
 /* Fills in at most max of the recipes, the built-in ones first; returns how many there are. */
 size_t fw_engine_models(const struct fw_engine *e, struct fw_model_facts *ret, size_t max);
+/* One of them, served or not. FW_ENOENT "model_not_found". */
+int fw_engine_model(const struct fw_engine *e, const char *id, struct fw_model_facts *ret,
+                    struct fw_err *err);
 
 /* A model's tokenizer: appends uint32_t ids; lends the bytes of an id. FW_EINVAL
  * "no_tokenizer", or "text_not_in_vocabulary" with the place. */

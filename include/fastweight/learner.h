@@ -27,6 +27,7 @@ struct fw_learner { /* what each kind's own struct begins with */
     size_t token_bytes;             /* of an element of "tokens": 1, 2 or 4; 0: takes pairs */
     size_t width;                   /* surprise values a token: 1, or heads (residuals) */
     size_t values[2];               /* what a query reads: (heads, d_v); 0, 0: no recall */
+    size_t batch;                   /* tokens that cost less together; 0: none do */
     const struct fw_about *about;   /* lent; transformers, else NULL */
     struct fw_pool *pool;           /* borrowed; set by the engine after open */
 };

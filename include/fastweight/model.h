@@ -49,6 +49,16 @@ int fw_model_validate(const struct fw_model *m, const void *block, struct fw_err
  * NULL. Cannot fail. The bytes do not depend on how a stream is cut into calls. */
 void fw_model_learn(const struct fw_model *m, void *block, const uint32_t *tokens, size_t n,
                     double *logp);
+struct fw_model_part { /* of a call for several blocks */
+    void *block;
+    const uint32_t *tokens; /* (n,) */
+    size_t n;
+    double *logp;  /* (n,) as above, or NULL */
+    float *logits; /* (n, vocab), all of them before each token, or NULL */
+};
+/* The same for several blocks, each of them once: their rows share passes over the weights. The
+ * bytes are those of a call for each. Uses the parts up: n becomes 0. */
+void fw_model_learn_many(const struct fw_model *m, struct fw_model_part *part, size_t parts);
 /* Of the next token, from the block as it is: logits (vocab,), and ln p (vocab,) = log softmax
  * in double. Before the first token every p is 1 / vocab and every logit 0. */
 void fw_model_logits(const struct fw_model *m, const void *block, float *logits);

@@ -74,7 +74,8 @@ struct fw_request {
     char name[FW_ID_MAX];   /* snapshot, tensor ("": their list); CREATE: the snapshot
                                of `from`, or ""; SNAPSHOT_LIST: after this name */
     char new_id[FW_ID_MAX]; /* FORK: "" picks one (so does CREATE with id "") */
-    char model[FW_ID_MAX];  /* CREATE */
+    char model[FW_ID_MAX];  /* CREATE; GENERATE with id "": from its first state, and no session
+                             */
     char from[FW_ID_MAX];   /* CREATE from a session (as FORK) or its snapshot `name`;
                                SNAPSHOT_GET: "", or the base that a patch starts from */
     struct fw_params config;

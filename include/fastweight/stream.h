@@ -17,11 +17,29 @@
 
 struct fw_stream; /* a plan: configuration, layout, offsets, constant tables */
 
-/* model: "bytes" (config: preset auto|text|log, state_bytes 1 MiB or 4 MiB) or "events"
- * (vocab 2..65536, state_bytes). *resolved gets the full configuration, defaults filled in.
+/* One who predicts bytes from a block of its own, such as a pretrained model. The block lies in
+ * the stream's ("expert.*"), and what the expert says joins the gates. Functions as the
+ * stream's own: immutable context, any thread, nothing of learn and logits can fail. */
+struct fw_expert {
+    const char *name;               /* as config.expert calls it */
+    const struct fw_layout *layout; /* lent, as all of this, until the plan is freed */
+    const void *context;            /* first argument of the functions */
+    void (*init)(const void *context, void *block); /* block: zeroed */
+    int (*validate)(const void *context, const void *block, struct fw_err *err);
+    /* Feeds n bytes; logits (n, 256) before each, or NULL. Does not depend on the cut. */
+    void (*learn)(const void *context, void *block, const uint8_t *bytes, size_t n,
+                  float *logits);
+    /* (256,) of the next byte, equal to the bit to what learn would say of it. */
+    void (*logits)(const void *context, const void *block, float *logits);
+};
+
+/* model: "bytes" (config: preset auto|text|log, state_bytes 256 KiB, 1, 4 or 16 MiB, expert
+ * none|dense|the name of `expert`, which may be NULL) or "events" (vocab 2..65536,
+ * state_bytes). *resolved gets the full configuration, defaults filled in.
  * FW_EINVAL naming config.KEY. The caller frees the plan after its last block. */
 int fw_stream_new(struct fw_stream **ret, const char *model, const struct fw_params *config,
-                  struct fw_params *resolved, struct fw_err *err);
+                  const struct fw_expert *expert, struct fw_params *resolved,
+                  struct fw_err *err);
 void fw_stream_free(struct fw_stream *s);
 const struct fw_layout *fw_stream_layout(const struct fw_stream *s);
 size_t fw_stream_token_bytes(const struct fw_stream *s); /* 1 or 2 */
@@ -37,7 +55,8 @@ void fw_stream_learn(const struct fw_stream *s, void *block, const void *tokens,
                      double *logp);
 
 /* Frozen reading: a view borrows the block (which must not change meanwhile) and owns the
- * registers, which advance as it is fed; weights, tables, counters and rng stand still. */
+ * registers, which advance as it is fed; weights, tables, counters and rng stand still. An
+ * expert from outside advances wholly, on the view's copy: what it has read is all it has. */
 struct fw_stream_view;
 int fw_stream_view_new(struct fw_stream_view **ret, const struct fw_stream *s,
                        const void *block, struct fw_err *err);

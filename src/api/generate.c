@@ -12,18 +12,12 @@
 
 enum { TOKENS_MAX = 65536 };
 
-static int ask_generate(struct op *op, struct fw_err *err)
+int generate_read(struct op *op, const char *prefix, uint64_t max_tokens, struct fw_err *err)
 {
-    static const char *const known[] = { "max_tokens", "prefix",        "learn",
-                                         "stream",     SAMPLING_FIELDS, NULL };
-    uint64_t max_tokens = 0;
-    const json_t *prefix;
-    bool stream = false;
+    const json_t *tokens = json_object_get(op->root, prefix);
 
-    if (op_facts(op, err) < 0 || op_json(op, false, known, err) < 0 ||
-        in_size(op->root, "max_tokens", 1, TOKENS_MAX, &max_tokens, err) < 0 ||
-        in_bool(op->root, "learn", &op->r.learn, err) < 0 ||
-        in_bool(op->root, "stream", &stream, err) < 0)
+    if (in_size(op->root, "max_tokens", 1, TOKENS_MAX, &max_tokens, err) < 0 ||
+        in_bool(op->root, "learn", &op->r.learn, err) < 0)
         return -1;
     if (max_tokens == 0)
         return fw_fail_param(err, FW_EINVAL, "missing_field", "max_tokens",
@@ -33,11 +27,23 @@ static int ask_generate(struct op *op, struct fw_err *err)
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a request");
     if (sampling_read(&op->r.sampling, op->sampling, op->root, err) < 0)
         return -1;
-    prefix = json_object_get(op->root, "prefix");
-    if (prefix && batch_tokens(&op->batch, &op->intake, prefix, "prefix", err) < 0)
+    if (tokens && batch_tokens(&op->batch, &op->intake, tokens, prefix, err) < 0)
         return -1;
     op->r.max_tokens = max_tokens;
     op->r.in = batch_lend_one(&op->batch, "tokens");
+    return 0;
+}
+
+static int ask_generate(struct op *op, struct fw_err *err)
+{
+    static const char *const known[] = { "max_tokens", "prefix",        "learn",
+                                         "stream",     SAMPLING_FIELDS, NULL };
+    bool stream = false;
+
+    if (op_facts(op, err) < 0 || op_json(op, false, known, err) < 0 ||
+        in_bool(op->root, "stream", &stream, err) < 0 ||
+        generate_read(op, "prefix", 0, err) < 0)
+        return -1;
     return stream ? events_new(op, err) : 0;
 }
 

@@ -1,6 +1,6 @@
 noinst_LIBRARIES += src/libapi.a
 src_libapi_a_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(PNG_CFLAGS)
-src_libapi_a_SOURCES = src/api/batch.c src/api/edit.c src/api/events.c src/api/facts.c src/api/generate.c src/api/heat.c \
+src_libapi_a_SOURCES = src/api/batch.c src/api/completions.c src/api/edit.c src/api/events.c src/api/facts.c src/api/generate.c src/api/heat.c \
 	src/api/in.c src/api/inspect.c src/api/learn.c src/api/metrics.c src/api/op.c src/api/out.c \
 	src/api/predict.c src/api/query.c src/api/recall.c src/api/routes.c src/api/server.c \
 	src/api/sampling.c src/api/sessions.c src/api/snapshots.c src/api/status.c src/api/tensors.c src/api/base64.c \

@@ -56,6 +56,7 @@ void op_free(struct op *op)
     free(op->sampling);
     ranking_free(op->ranking);
     events_free(op->events);
+    free(op->completion);
     fw_buf_done(&op->out);
     free(op);
 }

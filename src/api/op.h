@@ -13,6 +13,7 @@
 
 enum { OP_REPLY_MAX = 1 << 30 };
 
+struct completion;
 struct events;
 struct op;
 struct ranking;
@@ -44,6 +45,7 @@ struct op {
     bool wants_file;                   /* the reply as safetensors */
     struct ranking *ranking;           /* recall, or NULL; owned */
     struct events *events;             /* the reply is a stream of them; or NULL; owned */
+    struct completion *completion;     /* or NULL; owned */
     struct fw_buf out;                 /* the reply's body */
     struct fw_http_reply reply;
     char etag[64], location[32 + FW_ID_MAX];
@@ -96,7 +98,10 @@ extern const struct endpoint api_learn, api_score; /* learn.c */
 extern const struct endpoint api_edit, api_forget; /* edit.c */
 extern const struct endpoint api_predict;          /* predict.c */
 extern const struct endpoint api_generate;         /* generate.c */
-extern const struct endpoint api_recall;           /* recall.c */
+extern const struct endpoint api_completions;      /* completions.c */
+/* Reads the fields that both have, tokens under `prefix`; needs op->intake. */
+int generate_read(struct op *op, const char *prefix, uint64_t max_tokens, struct fw_err *err);
+extern const struct endpoint api_recall; /* recall.c */
 void ranking_free(struct ranking *r);
 extern const struct endpoint api_inspect;             /* inspect.c */
 extern const struct endpoint api_tensors, api_tensor; /* tensors.c */

@@ -75,7 +75,7 @@ static void put_escape(struct out *o, unsigned char c)
 
 void out_text(struct out *o, const char *key, const void *bytes, size_t len)
 {
-    const unsigned char *p = bytes;
+    const unsigned char *p = len ? bytes : (const unsigned char *)"";
     size_t i = 0, plain = 0, n; /* [plain, i) waits to be copied as it is */
     bool valid;
 

@@ -63,6 +63,7 @@ static const struct fw_http_route routes[] = {
     DEL(SESSION, THROUGH(api_delete)),
     GET("/v1/sessions", .later = api_list),
     POST("/v1/sessions", .media = JSON, THROUGH(api_create)),
+    POST("/v1/completions", .media = JSON, THROUGH(api_completions)),
     GET("/v1/models", .now = api_models),
     GET("/v1/models/{model}", .now = api_models),
     GET("/healthz", .now = api_healthz, .while_draining = true),

@@ -118,21 +118,21 @@ static void out_models(struct out *o, const struct fw_model_facts *m, size_t n)
     out_close(o, '}');
 }
 
-static int find_model(struct out *o, const struct fw_model_facts *m, size_t n, const char *id)
+static int print_model(struct out *o, struct fw_engine *engine, const char *id)
 {
-    size_t i;
+    struct fw_model_facts *m = malloc(sizeof *m);
+    int rc;
 
-    for (i = 0; i < n; i++) {
-        if (strcmp(m[i].id, id) == 0) {
-            out_model(o, &m[i]);
-            return o->rc;
-        }
-    }
-    return fw_fail_param(o->err, FW_ENOENT, "model_not_found", "model", "no model '%.128s'",
-                         id);
+    if (!m)
+        return fw_fail(o->err, FW_ENOMEM, "out_of_memory", "no memory for a model");
+    rc = fw_engine_model(engine, id, m, o->err);
+    if (rc == 0)
+        out_model(o, m);
+    free(m);
+    return rc < 0 ? rc : o->rc;
 }
 
-static int print_models(struct out *o, struct fw_engine *engine, const char *id)
+static int print_models(struct out *o, struct fw_engine *engine)
 {
     size_t n = fw_engine_models(engine, NULL, 0);
     struct fw_model_facts *m = calloc(n, sizeof *m);
@@ -140,10 +140,7 @@ static int print_models(struct out *o, struct fw_engine *engine, const char *id)
     if (!m)
         return fw_fail(o->err, FW_ENOMEM, "out_of_memory", "no memory for a list");
     fw_engine_models(engine, m, n);
-    if (*id)
-        o->rc = find_model(o, m, n, id);
-    else
-        out_models(o, m, n);
+    out_models(o, m, n);
     free(m);
     return o->rc;
 }
@@ -164,7 +161,7 @@ bool api_models(struct fw_http_call *call)
     if (segment.len > 0)
         o.rc = in_id(segment.data, segment.len, "model", id, &err);
     if (o.rc == 0)
-        o.rc = print_models(&o, api->engine, id);
+        o.rc = *id ? print_model(&o, api->engine, id) : print_models(&o, api->engine);
     reply_json(call, &b, o.rc, &err);
     return true;
 }

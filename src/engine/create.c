@@ -185,7 +185,7 @@ static void ask(struct fw_work *w)
     work_write(w);
 }
 
-static void forget(struct session *s)
+void session_forget(struct session *s)
 {
     struct fw_engine *e = s->e;
     size_t bytes = block_bytes(s);
@@ -221,7 +221,7 @@ bool step_delete(struct session *s)
     e->stats.failed[r->verb] += r->failed;
     pthread_mutex_unlock(&e->lock);
     if (gone)
-        forget(s);
+        session_forget(s);
     work_free(e, w);
     r->done(r);
     pthread_mutex_lock(&e->lock);

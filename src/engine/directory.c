@@ -80,7 +80,7 @@ static void insert(struct fw_engine *e, size_t i, struct session *s)
     e->dir_count++;
 }
 
-static struct session *session_new(struct fw_engine *e, const char *id, int64_t uid)
+struct session *session_new(struct fw_engine *e, const char *id, int64_t uid)
 {
     struct session *s = calloc(1, sizeof *s);
 
@@ -174,8 +174,10 @@ void dir_drop(struct session *s)
 
     pthread_mutex_lock(&e->lock);
     i = place_of(e, s->id);
-    memmove(&e->dir[i], &e->dir[i + 1], (e->dir_count - i - 1) * sizeof e->dir[0]);
-    e->dir_count--;
+    if (!s->passing) {
+        memmove(&e->dir[i], &e->dir[i + 1], (e->dir_count - i - 1) * sizeof e->dir[0]);
+        e->dir_count--;
+    }
     if (s->visible)
         e->stats.sessions--;
     pthread_mutex_unlock(&e->lock);

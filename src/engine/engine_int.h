@@ -37,6 +37,7 @@ struct session {
     size_t queued;
     unsigned handed; /* learns handed over and not finished */
     bool visible;    /* false: its id is reserved for a create */
+    bool passing;    /* in no directory and no store; ends with its one request */
     bool deleted, scheduled, want_evict, evict_idle;
     struct fw_request *deleter;
     unsigned writes; /* store ops that hold the head or pin the block */

@@ -1,7 +1,8 @@
 /* learner_stream.c - the stream learner (fastweight/stream.h) as a learner kind.
  *
  * Models bytes and events; a body is the tensor "tokens" (n,), U8 or U16. The learner speaks ln
- * p as a double; bits = -ln p / ln 2, rounded once, here and nowhere else. */
+ * p as a double; bits = -ln p / ln 2, rounded once, here and nowhere else. The expert of a
+ * stream of bytes may be any checkpoint of the catalogue that speaks bytes. */
 #include "config.h"
 
 #include "fastweight/learner.h"
@@ -12,9 +13,12 @@
 
 #include "fastweight/stream.h"
 
+#include "stream_expert.h"
+
 struct stream {
     struct fw_learner base; /* first */
     struct fw_stream *plan;
+    struct stream_expert *expert; /* NULL: none of the catalogue's */
 };
 
 struct stream_view {
@@ -37,32 +41,37 @@ static int no_memory(struct fw_err *err)
     return fw_fail(err, FW_ENOMEM, "out_of_memory", "out of memory");
 }
 
+static void close_stream(struct fw_learner *l)
+{
+    struct stream *s = (struct stream *)l;
+
+    fw_stream_free(s->plan);
+    stream_expert_close(s->expert);
+    free(s);
+}
+
 static int open_stream(struct fw_learner **ret, const struct fw_models *catalogue,
                        const char *model, const struct fw_params *config,
                        struct fw_params *resolved, struct fw_err *err)
 {
     struct stream *s = calloc(1, sizeof *s);
+    struct fw_params rest;
 
-    (void)catalogue;
     if (!s)
         return no_memory(err);
-    if (fw_stream_new(&s->plan, model, config, resolved, err) < 0) {
-        free(s);
+    s->base.kind = &fw_learner_stream;
+    if (stream_expert_open(&s->expert, catalogue, config, &rest, err) < 0 ||
+        fw_stream_new(&s->plan, model, &rest, stream_expert_of(s->expert), resolved, err) < 0 ||
+        stream_expert_resolve(s->expert, resolved, err) < 0) {
+        close_stream(&s->base);
         return -1;
     }
-    s->base.kind = &fw_learner_stream;
     s->base.layout = fw_stream_layout(s->plan);
     s->base.vocab = fw_stream_vocab(s->plan);
     s->base.token_bytes = fw_stream_token_bytes(s->plan);
     s->base.width = 1;
     *ret = &s->base;
     return 0;
-}
-
-static void close_stream(struct fw_learner *l)
-{
-    fw_stream_free(((struct stream *)l)->plan);
-    free(l);
 }
 
 static void init(const struct fw_learner *l, void *block)

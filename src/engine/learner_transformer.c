@@ -17,6 +17,8 @@
 
 #include "fastweight/fmath.h"
 
+enum { BATCH = 32 }; /* rows that share a pass over the weights */
+
 struct transformer {
     struct fw_learner base; /* first */
     struct fw_model *plan;
@@ -104,6 +106,7 @@ static int open_checkpoint(struct fw_learner **ret, const struct fw_models *cata
     t->base.vocab = fw_model_vocab(t->plan);
     t->base.token_bytes = sizeof(uint32_t);
     t->base.width = 1;
+    t->base.batch = BATCH;
     t->base.about = &t->about;
     *ret = &t->base;
     return 0;

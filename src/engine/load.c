@@ -31,6 +31,10 @@ static int read_block(struct session *s, struct load *l, struct fw_err *err)
     const struct fw_learner *learner = s->recipe->learner;
     struct fw_store_session row;
 
+    if (s->passing) {
+        learner->kind->init(learner, l->block);
+        return 0;
+    }
     if (fw_store_load(s->e->store, s->uid, l->block, block_bytes(s), &row, err) < 0)
         return -1;
     if (!row.has_block)

@@ -2,8 +2,9 @@ noinst_LIBRARIES += src/libengine.a
 src_libengine_a_SOURCES = src/engine/body.c src/engine/checkpoint.c src/engine/create.c \
 	src/engine/directory.c src/engine/engine.c src/engine/exchange.c src/engine/fork.c \
 	src/engine/generate.c src/engine/inspect_memory.c src/engine/inspect_memory.h src/engine/journal.c src/engine/keys.c src/engine/learn.c \
-	src/engine/learner_associative.c src/engine/learner_stream.c src/engine/learner_transformer.c src/engine/load.c \
-	src/engine/pass.c src/engine/read.c src/engine/recipe.c src/engine/replace.c \
+	src/engine/learner_associative.c src/engine/learner_stream.c src/engine/stream_expert.c \
+	src/engine/stream_expert.h src/engine/learner_transformer.c src/engine/load.c \
+	src/engine/pass.c src/engine/passing.c src/engine/read.c src/engine/recipe.c src/engine/replace.c \
 	src/engine/report.c src/engine/request.c src/engine/room.c src/engine/run.c \
 	src/engine/sampler.c src/engine/snapshot.c src/engine/stops.c src/engine/submit.c \
 	src/engine/engine_int.h src/engine/parts.h src/engine/sampler.h src/engine/steps.h \

@@ -13,7 +13,8 @@ int dir_reserve(struct fw_engine *e, const char *id, struct session **ret,
                 struct fw_err *err);                   /* not visible yet */
 void dir_show(struct fw_engine *e, struct session *s); /* (locked) */
 void dir_drop(struct session *s);                      /* removes and frees it */
-int dir_load(struct fw_engine *e, struct fw_err *err); /* at open */
+struct session *session_new(struct fw_engine *e, const char *id, int64_t uid); /* or NULL */
+int dir_load(struct fw_engine *e, struct fw_err *err);                         /* at open */
 void session_free(struct session *s);
 void session_facts(const struct session *s, struct fw_facts *ret); /* (locked) */
 int session_missing(const char *id, struct fw_err *err);
@@ -62,6 +63,7 @@ int out_of_memory(struct fw_err *err);
 /* submit.c */
 void request_refuse(struct fw_engine *e, struct fw_request *r, const struct fw_err *err);
 struct fw_work *work_new(struct fw_request *r, struct fw_err *err);
+int work_check(struct fw_work *w, const struct recipe *rc, struct fw_err *err); /* its body */
 void work_free(struct fw_engine *e, struct fw_work *w);
 
 /* journal.c */
@@ -132,11 +134,13 @@ int copy_take(struct fw_work *w, struct fw_err *err); /* of the block, into w->c
 int view_take(struct fw_work *w, const void *block, struct fw_err *err);
 int prefix_feed(struct fw_work *w, uint64_t deadline, struct fw_err *err);
 
-/* create.c */
+/* create.c, passing.c */
 void create_submit(struct fw_engine *e, struct fw_request *r);
 void delete_submit(struct fw_engine *e, struct fw_request *r);
 bool step_delete(struct session *s); /* false: the session is gone */
 int session_fill(struct session *s, const char *labels, struct fw_err *err);
+void session_forget(struct session *s); /* (runner) its block, and itself */
+int passing_submit(struct fw_engine *e, struct fw_request *r, struct fw_err *err);
 void session_row(const struct session *s, struct fw_store_session *ret);
 
 /* snapshot.c: 0, -1, or 1: come again; into w->copy, w->hash, w->tokens_seen */

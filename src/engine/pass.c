@@ -66,12 +66,15 @@ int pass_init(struct pass *p, const struct fw_learner *l, const struct fw_tensor
     p->l = l;
     p->in = in;
     p->tokens = tokens;
+    p->chunk_min = l->batch ? l->batch : 1;
     p->chunk_max = CHUNK_VALUES / (l->width ? l->width : 1);
     if (p->chunk_max > CHUNK_TOKENS)
         p->chunk_max = CHUNK_TOKENS;
-    if (p->chunk_max < 1)
-        p->chunk_max = 1;
-    p->chunk = CHUNK_FIRST < p->chunk_max ? CHUNK_FIRST : p->chunk_max;
+    if (p->chunk_max < p->chunk_min)
+        p->chunk_max = p->chunk_min;
+    p->chunk = p->chunk_min > CHUNK_FIRST ? p->chunk_min : CHUNK_FIRST;
+    if (p->chunk > p->chunk_max)
+        p->chunk = p->chunk_max;
     if (detail == FW_DETAIL_NONE)
         return 0;
     if (detail == FW_DETAIL_TOKENS) {
@@ -131,15 +134,18 @@ static void account(struct pass *p, const double *surprise, size_t n)
         add_to_line(p, t->data, p->from + i, surprise[i]);
 }
 
-/* The size of the next chunk: a good part of a slice, whatever a token costs. */
+/* The size of the next chunk: a good part of a slice, whatever a token costs; but what costs
+ * less together is not taken apart, lest a busy machine slows itself down. */
 static size_t next_chunk(struct pass *p, uint64_t took_ns)
 {
     if (took_ns < SLICE_NS / 4 && p->chunk < p->chunk_max)
         p->chunk *= 2;
-    else if (took_ns > SLICE_NS / 2 && p->chunk > 1)
+    else if (took_ns > SLICE_NS / 2)
         p->chunk /= 2;
     if (p->chunk > p->chunk_max)
         p->chunk = p->chunk_max;
+    if (p->chunk < p->chunk_min)
+        p->chunk = p->chunk_min;
     return p->chunk;
 }
 

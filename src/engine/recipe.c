@@ -328,6 +328,20 @@ size_t fw_engine_models(const struct fw_engine *e, struct fw_model_facts *ret, s
     return e->model_count;
 }
 
+int fw_engine_model(const struct fw_engine *e, const char *id, struct fw_model_facts *ret,
+                    struct fw_err *err)
+{
+    size_t i;
+
+    for (i = 0; i < e->model_count && strcmp(e->models[i].id, id) != 0; i++)
+        ;
+    if (i == e->model_count)
+        return fw_fail_param(err, FW_ENOENT, "model_not_found", "model", "no model '%.128s'",
+                             id);
+    tell(&e->models[i], ret);
+    return 0;
+}
+
 int fw_engine_encode(const struct fw_engine *e, const char *model, const void *text, size_t len,
                      struct fw_buf *ids, struct fw_err *err)
 {

@@ -69,7 +69,7 @@ enum turn {
     LOAD,    /* come into memory for the head */
     PREPARE, /* a checkpoint, so that the head can be handed over */
     STEP,    /* the head's verb */
-    END      /* the queue is empty and the session deleted */
+    END      /* the queue is empty and the session deleted, or only passing */
 };
 
 /* (locked) The head is a learn that hand-over has not passed. */
@@ -122,7 +122,7 @@ static enum turn turn_of(struct session *s)
         return EVICT;
     if (s->head)
         return turn_head(s);
-    return s->deleter && s->rows == 0 ? END : REST;
+    return s->passing || (s->deleter && s->rows == 0) ? END : REST;
 }
 
 void session_kick(struct session *s)
@@ -275,7 +275,10 @@ static bool step(struct session *s, enum turn turn, uint64_t deadline)
         step_verb(w, deadline);
         break;
     case END:
-        return step_delete(s);
+        if (!s->passing)
+            return step_delete(s);
+        session_forget(s);
+        return false;
     }
     return true;
 }

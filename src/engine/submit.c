@@ -169,7 +169,7 @@ static int check_body(struct fw_work *w, const struct fw_learner *l, struct fw_e
     }
 }
 
-static int check(struct fw_work *w, const struct recipe *rc, struct fw_err *err)
+int work_check(struct fw_work *w, const struct recipe *rc, struct fw_err *err)
 {
     struct fw_request *r = w->r;
 
@@ -244,7 +244,7 @@ static int submit(struct fw_engine *e, struct fw_request *r, struct fw_err *err)
 
     if (find_recipe(e, queue_of(r), &rc, err) < 0)
         return -1;
-    if (work_new(r, err) && check(r->work, rc, err) == 0) {
+    if (work_new(r, err) && work_check(r->work, rc, err) == 0) {
         pthread_mutex_lock(&e->lock);
         ok = enqueue(e, r, rc, err);
         pthread_mutex_unlock(&e->lock);
@@ -284,11 +284,14 @@ static int answer_facts(struct fw_engine *e, struct fw_request *r, struct fw_err
 static int submit_aside(struct fw_engine *e, struct fw_request *r, struct fw_err *err)
 {
     bool create = r->verb == FW_CREATE && !r->from[0];
+    bool passing = r->verb == FW_GENERATE && !r->id[0];
 
-    if (!create && r->verb != FW_DELETE && (r->verb != FW_FACTS || r->want_hash))
+    if (!create && !passing && r->verb != FW_DELETE && (r->verb != FW_FACTS || r->want_hash))
         return 1;
     if (check_draining(e, err) < 0)
         return -1;
+    if (passing)
+        return passing_submit(e, r, err);
     if (create)
         create_submit(e, r);
     else if (r->verb == FW_DELETE)

@@ -34,7 +34,7 @@ struct recipe { /* a model with one configuration; shared, freed with its last s
 struct pass { /* one way through a body's tokens, cut into slices (pass.c) */
     const struct fw_learner *l;
     const struct fw_tensors *in;
-    size_t tokens, from, chunk, chunk_max;
+    size_t tokens, from, chunk, chunk_min, chunk_max;
     bool spread;     /* idle workers help with the next chunk */
     unsigned alone;  /* chunks before they may */
     double alone_ns; /* of a token, without help */

@@ -72,22 +72,25 @@ float *fw_model_kept(const struct fw_model *m, void *block, size_t layer, size_t
     return (float *)(void *)((char *)block + layer * m->layer_bytes + m->at_kept[kept]);
 }
 
-void fw_model_memory(const struct fw_model *m, void *block, size_t layer, size_t n,
+void fw_model_memory(const struct fw_model *m, size_t layer, const struct fw_chunk *c,
                      float *const *made, float *out)
 {
     struct fw_tensor item[FW_MADE];
     struct fw_tensors in = { m->slots, item };
+    size_t width = (size_t)m->c->shape.heads * m->c->shape.d_v;
 
     for (size_t i = 0; i < m->slots; i++) {
-        size_t count = n;
+        size_t count = c->n;
 
         item[i] = m->slot[i];
-        item[i].shape[0] = n;
+        item[i].shape[0] = c->n;
         for (uint32_t j = 1; j < item[i].ndim; j++)
             count *= (size_t)item[i].shape[j];
         item[i].data = made[m->made[i]];
         item[i].bytes = count * sizeof(float);
         fw_parts()->bound(made[m->made[i]], count, m->limit);
     }
-    fw_memory_learn(m->memory, (char *)block + layer * m->layer_bytes, &in, 0, n, NULL, out);
+    for (const struct fw_span *s = c->span; s < c->span + c->spans; s++)
+        fw_memory_learn(m->memory, (char *)s->block + layer * m->layer_bytes, &in, s->from,
+                        s->n, NULL, out + s->from * width);
 }

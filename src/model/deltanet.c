@@ -213,32 +213,46 @@ static size_t scratch(const struct fw_checkpoint *c, size_t n)
     size_t values = c->shape.heads * c->shape.d_v, with_tail = n + c->set.conv_size;
 
     return with_tail * (2 * keys + values) +
-           n * (2 * keys + 2 * wide + 4 * values + 2 * c->shape.heads + 3 * c->set.d_model +
+           n * (4 * keys + 2 * wide + 5 * values + 2 * c->shape.heads + 3 * c->set.d_model +
                 2 * c->shape.d_ff);
 }
 
 /* ---- the layer */
 
+/* y (n, out) = the convolution of x, each session's rows behind the tail it keeps. */
+static void convolve(const struct fw_model *m, size_t layer, size_t which, const float *x,
+                     struct fw_chunk *c, float *y)
+{
+    const struct branch *b = &((const struct layer *)m->c->layers)[layer].in[which];
+    size_t size = m->c->set.conv_size, out = b->proj.W.out, tail = (size - 1) * out;
+    float *row = fw_chunk_take(c, c->n + size - 1, out);
+
+    for (const struct fw_span *s = c->span; s < c->span + c->spans; s++) {
+        float *last = tail ? fw_model_kept(m, s->block, layer, which) : NULL;
+
+        if (tail)
+            memcpy(row, last, tail * sizeof *row);
+        memcpy(row + tail, x + s->from * out, s->n * out * sizeof *row);
+        fw_parts()->conv(row, b->conv, b->conv_bias, size, s->n, out, y + s->from * out);
+        if (tail)
+            memcpy(last, row + s->n * out, tail * sizeof *row);
+    }
+}
+
 /* One of q, k, v: (n, out), convolved and through silu. */
-static float *run_branch(const struct fw_model *m, void *block, size_t layer, size_t which,
-                         const float *h, struct fw_chunk *c)
+static float *run_branch(const struct fw_model *m, size_t layer, size_t which, const float *h,
+                         struct fw_chunk *c)
 {
     const struct branch *b = &((const struct layer *)m->c->layers)[layer].in[which];
     const struct fw_parts *p = fw_parts();
-    size_t out = b->proj.W.out, tail = (m->c->set.conv_size - 1) * out;
-    float *x = fw_chunk_take(c, c->n + m->c->set.conv_size - 1, out), *y = x;
+    size_t out = b->proj.W.out;
+    float *x = fw_chunk_take(c, c->n, out), *y = x;
 
-    fw_linear_rows(&b->proj, h, c->n, x + tail);
+    fw_linear_rows(&b->proj, h, c->n, x);
     if (b->conv) {
-        p->bound(x + tail, c->n * out, FW_LIMIT);
+        p->bound(x, c->n * out, FW_LIMIT);
         y = fw_chunk_take(c, c->n, out);
-        if (tail) {
-            float *last = fw_model_kept(m, block, layer, which);
-
-            memcpy(x, last, tail * sizeof *x);
-            memcpy(last, x + c->n * out, tail * sizeof *x);
-        }
-        p->conv(x, b->conv, b->conv_bias, m->c->set.conv_size, c->n, out, y);
+        convolve(m, layer, which, x, c, y);
     }
     p->silu(y, c->n * out);
     return y;
@@ -288,7 +302,7 @@ static float *make_log_g(const struct fw_checkpoint *ck, const struct layer *l, 
     return g;
 }
 
-void fw_deltanet_attention(const struct fw_model *m, void *block, size_t layer, const float *h,
+void fw_deltanet_attention(const struct fw_model *m, size_t layer, const float *h,
                            struct fw_chunk *c)
 {
     const struct fw_checkpoint *ck = m->c;
@@ -296,13 +310,13 @@ void fw_deltanet_attention(const struct fw_model *m, void *block, size_t layer, 
     size_t d_v = ck->shape.d_v, values = ck->set.v_heads * d_v;
     float *made[FW_MADE], *o, *gate;
 
-    made[2] = spread(ck, run_branch(m, block, layer, Q, h, c), c);
-    made[0] = spread(ck, run_branch(m, block, layer, K, h, c), c);
-    made[1] = run_branch(m, block, layer, V, h, c);
+    made[2] = spread(ck, run_branch(m, layer, Q, h, c), c);
+    made[0] = spread(ck, run_branch(m, layer, K, h, c), c);
+    made[1] = run_branch(m, layer, V, h, c);
     made[3] = make_beta(ck, l, h, c);
     made[4] = l->A_log ? make_log_g(ck, l, h, c) : NULL;
     o = fw_chunk_take(c, c->n, values);
-    fw_model_memory(m, block, layer, c->n, made, o);
+    fw_model_memory(m, layer, c, made, o);
     fw_rms_norm_rows(&l->o_norm, ck->set.eps, o, c->n * ck->set.v_heads, d_v, o);
     if (l->gate.W.data) {
         gate = fw_chunk_take(c, c->n, values);
@@ -313,7 +327,7 @@ void fw_deltanet_attention(const struct fw_model *m, void *block, size_t layer, 
     fw_residual(&l->out, o, c);
 }
 
-static void run_layer(const struct fw_model *m, void *block, size_t layer, struct fw_chunk *c)
+static void run_layer(const struct fw_model *m, size_t layer, struct fw_chunk *c)
 {
     const struct fw_checkpoint *ck = m->c;
     const struct layer *l = (const struct layer *)ck->layers + layer;
@@ -321,7 +335,7 @@ static void run_layer(const struct fw_model *m, void *block, size_t layer, struc
     float *h = fw_chunk_take(c, c->n, d), *gate, *up;
 
     fw_rms_norm_rows(&l->attn_norm, ck->set.eps, c->x, c->n, d, h);
-    fw_deltanet_attention(m, block, layer, h, c);
+    fw_deltanet_attention(m, layer, h, c);
     fw_rms_norm_rows(&l->mlp_norm, ck->set.eps, c->x, c->n, d, h);
     gate = fw_chunk_take(c, c->n, ff);
     up = fw_chunk_take(c, c->n, ff);

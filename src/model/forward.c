@@ -1,14 +1,15 @@
-/* forward.c - feeding tokens: a chunk of a session goes through the layers together.
+/* forward.c - feeding tokens: a chunk goes through the layers together, of one session or of
+ * several, as many tokens of each as there is room for.
  *
  *     x = embed[token] (+ positions[t]), through a first norm where there is one
  *     x += layer_l(x), l = 0, 1, ...
  *     hidden = last norm of x;  logits = head hidden;  ln p = log softmax, in double
  *
  * logp of a token comes from the hidden vector before it: of the block, then of the chunk's own
- * rows. The head is computed only for rows whose logp is wanted. A chunk ends where a bounded
- * context is full: then the memories are emptied and positions start again at 0. What is no
- * number becomes 0 before it reaches a block, so weights that overflow give bad predictions,
- * never a broken block. */
+ * rows. The head is computed only for rows whose logp is wanted. A session's rows end where its
+ * bounded context is full: then the memories are emptied and positions start again at 0. What
+ * is no number becomes 0 before it reaches a block, so weights that overflow give bad
+ * predictions, never a broken block. */
 #include "config.h"
 
 #include "inside.h"
@@ -29,17 +30,24 @@ static float *hidden_of(const struct fw_model *m, const void *block)
     return (float *)(uintptr_t)((const char *)block + m->at_hidden);
 }
 
-static void embed(const struct fw_checkpoint *c, const uint32_t *tokens, size_t n,
-                  size_t position, float *x)
+/* The rows of span i are the first tokens of part[i]-> */
+static void embed(const struct fw_model *m, struct fw_model_part *const *part,
+                  struct fw_chunk *c)
 {
-    float *row = x + n * c->shape.d_model; /* one more row is there */
+    const struct fw_checkpoint *ck = m->c;
+    size_t d = ck->shape.d_model;
+    float *row = fw_chunk_take(c, 1, d), *x = c->x;
 
-    for (size_t t = 0; t < n; t++, x += c->shape.d_model) {
-        fw_matrix_row(&c->embed, tokens[t], x);
-        if (!c->positions.data)
-            continue;
-        fw_matrix_row(&c->positions, position + t, row);
-        fw_parts()->add(x, row, c->shape.d_model);
+    for (size_t i = 0; i < c->spans; i++) {
+        size_t at = m->max_context ? *tokens_of(m, part[i]->block) % m->max_context : 0;
+
+        for (size_t t = 0; t < c->span[i].n; t++, x += d) {
+            fw_matrix_row(&ck->embed, part[i]->tokens[t], x);
+            if (!ck->positions.data)
+                continue;
+            fw_matrix_row(&ck->positions, at + t, row);
+            fw_parts()->add(x, row, d);
+        }
     }
 }
 
@@ -50,18 +58,56 @@ static void head(const struct fw_checkpoint *c, const float *hidden, size_t rows
     fw_parts()->bound(logits, rows * c->shape.vocab, LOGIT_MAX);
 }
 
-static void note_logp(const struct fw_model *m, const float *hidden, uint64_t at,
-                      const uint32_t *tokens, struct fw_chunk *c, double *logp)
+static bool asks(const struct fw_model_part *p)
+{
+    return p->logp || p->logits;
+}
+
+/* The hidden vectors that predict the rows of parts that ask; how many. */
+static size_t before(const struct fw_model *m, struct fw_model_part *const *part,
+                     const struct fw_chunk *c, const float *hidden, float *ret)
+{
+    size_t d = m->c->shape.d_model, rows = 0;
+
+    for (size_t i = 0; i < c->spans; i++) {
+        const struct fw_span *s = &c->span[i];
+
+        if (!asks(part[i]))
+            continue;
+        memcpy(ret + rows * d, hidden_of(m, s->block), d * sizeof *ret);
+        memcpy(ret + (rows + 1) * d, hidden + s->from * d, (s->n - 1) * d * sizeof *ret);
+        rows += s->n;
+    }
+    return rows;
+}
+
+/* What row t of a part is told of its logits l; first: the block has seen nothing before. */
+static void note_row(const struct fw_model_part *p, size_t t, bool first, size_t vocab,
+                     const float *l)
+{
+    if (p->logp)
+        p->logp[t] = first ? -fw_log((double)vocab)
+                           : (double)l[p->tokens[t]] - fw_parts()->log_sum_exp(l, vocab);
+    if (p->logits && first)
+        memset(p->logits + t * vocab, 0, vocab * sizeof *l);
+    else if (p->logits)
+        memcpy(p->logits + t * vocab, l, vocab * sizeof *l);
+}
+
+static void note_logits(const struct fw_model *m, struct fw_model_part *const *part,
+                        struct fw_chunk *c, const float *hidden)
 {
     size_t vocab = m->c->shape.vocab;
-    float *logits = fw_chunk_take(c, c->n, vocab);
+    float *h = fw_chunk_take(c, c->n + 1, m->c->shape.d_model);
+    size_t rows = before(m, part, c, hidden, h);
+    float *l = fw_chunk_take(c, rows, vocab);
 
-    head(m->c, hidden, c->n, logits);
-    for (size_t t = 0; t < c->n; t++) {
-        const float *l = logits + t * vocab;
+    head(m->c, h, rows, l);
+    for (size_t i = 0; i < c->spans; i++) {
+        uint64_t at = *tokens_of(m, part[i]->block);
 
-        logp[t] = at + t == 0 ? -fw_log((double)vocab)
-                              : (double)l[tokens[t]] - fw_parts()->log_sum_exp(l, vocab);
+        for (size_t t = 0; asks(part[i]) && t < c->span[i].n; t++, l += vocab)
+            note_row(part[i], t, at + t == 0, vocab, l);
     }
 }
 
@@ -77,31 +123,33 @@ static void last_norm(const struct fw_checkpoint *c, const float *x, size_t n, f
     fw_parts()->bound(y, n * d, FW_LIMIT);
 }
 
-static void run_chunk(const struct fw_model *m, void *block, const uint32_t *tokens,
-                      struct fw_chunk *c, double *logp)
+static void run_chunk(const struct fw_model *m, struct fw_model_part *const *part,
+                      struct fw_chunk *c)
 {
     const struct fw_checkpoint *ck = m->c;
     size_t d = ck->shape.d_model, mark;
-    uint64_t *at = tokens_of(m, block);
     float *h;
 
-    c->x = fw_chunk_take(c, c->n + 1, d);
+    c->x = fw_chunk_take(c, c->n, d);
     c->first = fw_chunk_take(c, c->n, d);
-    h = fw_chunk_take(c, c->n + 1, d);
     mark = c->used;
-    embed(ck, tokens, c->n, m->max_context ? (size_t)(*at % m->max_context) : 0, c->x);
+    embed(m, part, c);
     if (ck->first.w)
         fw_layer_norm_rows(&ck->first, ck->set.eps, c->x, c->n, d, c->x);
     for (size_t layer = 0; layer < ck->shape.layers; layer++) {
-        ck->arch->layer(m, block, layer, c);
         c->used = mark;
+        ck->arch->layer(m, layer, c);
     }
-    memcpy(h, hidden_of(m, block), d * sizeof *h);
-    last_norm(ck, c->x, c->n, h + d);
-    if (logp)
-        note_logp(m, h, *at, tokens, c, logp);
-    memcpy(hidden_of(m, block), h + c->n * d, d * sizeof *h);
-    *at += c->n;
+    c->used = mark;
+    h = fw_chunk_take(c, c->n, d);
+    last_norm(ck, c->x, c->n, h);
+    note_logits(m, part, c, h);
+    for (size_t i = 0; i < c->spans; i++) {
+        const struct fw_span *s = &c->span[i];
+
+        memcpy(hidden_of(m, s->block), h + (s->from + s->n - 1) * d, d * sizeof *h);
+        *tokens_of(m, s->block) += s->n;
+    }
 }
 
 /* Tokens that the next chunk may have; empties a context that is full. */
@@ -118,19 +166,63 @@ static size_t room(const struct fw_model *m, void *block)
     return m->max_context - used < FW_CHUNK ? m->max_context - used : FW_CHUNK;
 }
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows of one part after the other while there is place; span i is of *ret[i]. */
+static void fill(const struct fw_model *m, struct fw_model_part *part, size_t parts,
+                 struct fw_chunk *c, struct fw_span *span, struct fw_model_part **ret)
+{
+    for (; parts > 0 && c->n < FW_CHUNK; part++, parts--) {
+        size_t n = part->n;
+
+        if (n == 0)
+            continue;
+        n = least(n, least(FW_CHUNK - c->n, room(m, part->block)));
+        ret[c->spans] = part;
+        span[c->spans++] = (struct fw_span){ .block = part->block, .from = c->n, .n = n };
+        c->n += n;
+    }
+    c->span = span;
+}
+
+static void advance(const struct fw_model *m, struct fw_model_part *p, size_t n)
+{
+    p->tokens += n;
+    p->n -= n;
+    if (p->logp)
+        p->logp += n;
+    if (p->logits)
+        p->logits += n * m->c->shape.vocab;
+}
+
+void fw_model_learn_many(const struct fw_model *m, struct fw_model_part *part, size_t parts)
+{
+    struct fw_scratch *s = fw_scratch_take(m);
+    struct fw_model_part *of[FW_CHUNK];
+    struct fw_span span[FW_CHUNK];
+
+    for (;;) {
+        struct fw_chunk c = { .scratch = s };
+
+        fill(m, part, parts, &c, span, of);
+        if (c.n == 0)
+            break;
+        run_chunk(m, of, &c);
+        for (size_t i = 0; i < c.spans; i++)
+            advance(m, of[i], span[i].n);
+    }
+    fw_scratch_give(m, s);
+}
+
 void fw_model_learn(const struct fw_model *m, void *block, const uint32_t *tokens, size_t n,
                     double *logp)
 {
-    struct fw_scratch *s = fw_scratch_take(m);
+    struct fw_model_part part = { .block = block, .tokens = tokens, .n = n, .logp = logp };
 
-    for (size_t done = 0; done < n;) {
-        struct fw_chunk c = { .n = room(m, block), .scratch = s };
-
-        c.n = c.n < n - done ? c.n : n - done;
-        run_chunk(m, block, tokens + done, &c, logp ? logp + done : NULL);
-        done += c.n;
-    }
-    fw_scratch_give(m, s);
+    fw_model_learn_many(m, &part, 1);
 }
 
 void fw_model_init(const struct fw_model *m, void *block)

@@ -160,7 +160,7 @@ static void split(const float *qkv, size_t n, size_t d, float *q, float *k, floa
     }
 }
 
-static void run_layer(const struct fw_model *m, void *block, size_t layer, struct fw_chunk *c)
+static void run_layer(const struct fw_model *m, size_t layer, struct fw_chunk *c)
 {
     const struct fw_checkpoint *ck = m->c;
     const struct layer *l = (const struct layer *)ck->layers + layer;
@@ -173,7 +173,7 @@ static void run_layer(const struct fw_model *m, void *block, size_t layer, struc
     for (size_t i = 0; i < 3; i++)
         made[i] = fw_chunk_take(c, c->n, d);
     split(qkv, c->n, d, made[2], made[0], made[1]);
-    fw_model_memory(m, block, layer, c->n, made, h);
+    fw_model_memory(m, layer, c, made, h);
     fw_residual(&l->attn_out, h, c);
     fw_layer_norm_rows(&l->ln2, ck->set.eps, c->x, c->n, d, h);
     fc = fw_chunk_take(c, c->n, ff);

@@ -1,9 +1,10 @@
 /* inside.h - what the files of this room share: a checkpoint, a plan, an architecture.
  *
  * To add an architecture: a file with its tensor names and its layer, a row in the table of
- * checkpoint.c, golden numbers. A layer sees a chunk of up to FW_CHUNK tokens of one session at
- * once: projections take all rows together, what runs in time (convolutions, shifts, memories)
- * goes row by row; so no bit depends on how a stream is cut. */
+ * checkpoint.c, golden numbers. A layer sees a chunk of up to FW_CHUNK tokens at once, of one
+ * session or of several: projections take all rows together, what runs in time (convolutions,
+ * shifts, memories) goes row by row through each session's own; so no bit depends on how a
+ * stream is cut or whose rows stand beside it. */
 #ifndef INSIDE_H
 #define INSIDE_H
 
@@ -41,16 +42,22 @@ struct fw_checkpoint {
     void *layers; /* owned; (layers,) of the architecture's struct */
 };
 
-/* ---- scratch: the rows of one chunk */
-
+/* ---- the rows of one chunk */
 struct fw_scratch {
     struct fw_scratch *next;
     size_t size; /* floats */
     float *data; /* 64-byte aligned */
 };
 
+struct fw_span { /* the rows of one session */
+    void *block;
+    size_t from, n;
+};
+
 struct fw_chunk {
-    size_t n;     /* tokens */
+    size_t n; /* tokens */
+    const struct fw_span *span;
+    size_t spans;
     float *x;     /* (n, d_model): the residual stream, in place */
     float *first; /* (n, d_model): for later layers; rwkv7's values of layer 0 */
     struct fw_scratch *scratch;
@@ -61,7 +68,6 @@ struct fw_chunk {
 float *fw_chunk_take(struct fw_chunk *c, size_t rows, size_t width);
 
 /* ---- an architecture */
-
 enum fw_made_shape { FW_MADE_SCALAR, FW_MADE_D_K, FW_MADE_D_V };
 
 struct fw_made { /* a tensor that a layer makes for its memory, (n, heads, [inner]) */
@@ -87,18 +93,17 @@ struct fw_arch {
     float (*query_scale)(const struct fw_checkpoint *c);
     /* Floats of scratch that a layer takes with n rows, all alignment apart. */
     size_t (*scratch)(const struct fw_checkpoint *c, size_t n);
-    void (*layer)(const struct fw_model *m, void *block, size_t layer, struct fw_chunk *c);
+    void (*layer)(const struct fw_model *m, size_t layer, struct fw_chunk *c);
 };
 
 extern const struct fw_arch fw_arch_rwkv7, fw_arch_gated_deltanet, fw_arch_delta_net,
     fw_arch_gpt2;
 
 /* The contextual layer of deltanet.c alone: x += attn(h), h (n, d_model) normed rows. */
-void fw_deltanet_attention(const struct fw_model *m, void *block, size_t layer, const float *h,
+void fw_deltanet_attention(const struct fw_model *m, size_t layer, const float *h,
                            struct fw_chunk *c);
 
 /* ---- a plan */
-
 struct fw_model {
     const struct fw_checkpoint *c;
     struct fw_memory *memory; /* of every layer */
@@ -121,11 +126,10 @@ struct fw_model {
 /* Field `kept` of a layer. */
 float *fw_model_kept(const struct fw_model *m, void *block, size_t layer, size_t kept);
 /* made: one pointer per tensor of arch->made. out: (n, heads, d_v) read after each token. */
-void fw_model_memory(const struct fw_model *m, void *block, size_t layer, size_t n,
+void fw_model_memory(const struct fw_model *m, size_t layer, const struct fw_chunk *c,
                      float *const *made, float *out);
 
 /* ---- over rows (blocks.c) */
-
 /* y (rows, out) = W x + bias, x (rows, in) */
 void fw_linear_rows(const struct fw_linear *l, const float *x, size_t rows, float *y);
 void fw_layer_norm_rows(const struct fw_norm *norm, double eps, const float *x, size_t rows,

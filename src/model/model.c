@@ -196,7 +196,7 @@ static size_t count_scratch(const struct fw_checkpoint *c)
     size_t d = c->shape.d_model, layer = c->arch->scratch(c, FW_CHUNK);
     size_t head = (size_t)FW_CHUNK * c->shape.vocab;
 
-    return 3 * (FW_CHUNK + 1) * d + (layer > head ? layer : head) + 64 * 16;
+    return 4 * (FW_CHUNK + 1) * d + (layer > head ? layer : head) + 64 * 16;
 }
 
 int fw_model_new(struct fw_model **ret, const struct fw_checkpoint *c,

@@ -390,6 +390,53 @@ START_TEST(threads_share_a_plan)
 }
 END_TEST
 
+/* A random number of the tokens of each of a random choice of sessions, until all have N. */
+START_TEST(sessions_that_share_passes_end_as_if_each_were_alone)
+{
+    enum { SESSIONS = 40 };
+    static const size_t most[] = { 2, 9, 70 };
+    struct run r = start(archs[_i].make(), NULL);
+    uint64_t seed = 1;
+
+    for (size_t k = 0; k < sizeof most / sizeof most[0]; k++) {
+        struct fw_model_part part[SESSIONS];
+        void *block[SESSIONS];
+        double logp[SESSIONS][N];
+        size_t at[SESSIONS] = { 0 }, parts;
+
+        for (size_t i = 0; i < SESSIONS; i++)
+            block[i] = testing_block(r.m);
+        do {
+            parts = 0;
+            for (size_t i = 0; i < SESSIONS; i++) {
+                size_t n =
+                    (size_t)((testing_random(&seed) * 0.5f + 0.5f) * (float)(most[k] + 1));
+
+                n = n < N - at[i] ? n : N - at[i];
+                if (at[i] < N && testing_random(&seed) > -0.5f)
+                    part[parts++] = (struct fw_model_part){ block[i], r.token + at[i], n,
+                                                            i % 3 ? logp[i] + at[i] : NULL };
+                else
+                    n = 0;
+                at[i] += n;
+            }
+            fw_model_learn_many(r.m, part, parts);
+            for (size_t i = 0; i < parts; i++)
+                ck_assert_uint_eq(part[i].n, 0);
+            parts = 0;
+            for (size_t i = 0; i < SESSIONS; i++)
+                parts += at[i] < N;
+        } while (parts > 0);
+        for (size_t i = 0; i < SESSIONS; i++) {
+            ck_assert_int_eq(memcmp(block[i], r.block, r.bytes), 0);
+            ck_assert(i % 3 == 0 || memcmp(logp[i], r.logp, sizeof r.logp) == 0);
+            free(block[i]);
+        }
+    }
+    stop(&r);
+}
+END_TEST
+
 START_TEST(a_head_is_inspected_by_layer)
 {
     struct run r = start(archs[_i].make(), NULL);
@@ -429,6 +476,7 @@ int main(void)
     EACH(every_rule_that_is_taken_stays_finite_and_is_the_same_however_it_is_cut);
     EACH(weights_that_overflow_give_no_broken_block);
     EACH(threads_share_a_plan);
+    EACH(sessions_that_share_passes_end_as_if_each_were_alone);
     EACH(a_head_is_inspected_by_layer);
     suite_add_tcase(s, tc);
     return run_suite(s);

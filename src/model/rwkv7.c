@@ -247,32 +247,42 @@ static size_t widest_rank(const struct fw_checkpoint *c)
 
 static size_t scratch(const struct fw_checkpoint *c, size_t n)
 {
-    return (n + 1) * 2 * c->shape.d_model +
+    return n * 4 * c->shape.d_model +
            n * (18 * c->shape.d_model + 4 * widest_rank(c) + c->shape.d_ff);
 }
 
 /* ---- the layer */
 
-/* Normed rows with the one of the token before ahead of them: (n + 1, C); the last is kept. */
-static float *shifted(const struct fw_model *m, void *block, size_t layer, size_t kept_field,
-                      const struct fw_norm *norm, struct fw_chunk *c)
+struct shifted { /* normed rows, and for each that of its session's token before: (n, C) */
+    float *h, *last;
+};
+
+/* Each session's last row is kept. */
+static struct shifted shifted(const struct fw_model *m, size_t layer, size_t kept_field,
+                              const struct fw_norm *norm, struct fw_chunk *c)
 {
     size_t d = m->c->shape.d_model;
-    float *last = fw_model_kept(m, block, layer, kept_field);
-    float *h = fw_chunk_take(c, c->n + 1, d);
+    struct shifted x = { fw_chunk_take(c, c->n, d), fw_chunk_take(c, c->n, d) };
 
-    memcpy(h, last, d * sizeof *h);
-    fw_layer_norm_rows(norm, m->c->set.eps, c->x, c->n, d, h + d);
-    fw_parts()->bound(h + d, c->n * d, FW_LIMIT);
-    memcpy(last, h + c->n * d, d * sizeof *h);
-    return h;
+    fw_layer_norm_rows(norm, m->c->set.eps, c->x, c->n, d, x.h);
+    fw_parts()->bound(x.h, c->n * d, FW_LIMIT);
+    for (const struct fw_span *s = c->span; s < c->span + c->spans; s++) {
+        float *kept_row = fw_model_kept(m, s->block, layer, kept_field);
+        float *h = x.h + s->from * d, *last = x.last + s->from * d;
+
+        memcpy(last, kept_row, d * sizeof *last);
+        memcpy(last + d, h, (s->n - 1) * d * sizeof *last);
+        memcpy(kept_row, h + (s->n - 1) * d, d * sizeof *last);
+    }
+    return x;
 }
 
-/* h + mu (last - h), rows of `shifted`. */
-static float *mixed(const float *h, const float *mu, size_t d, struct fw_chunk *c, float *y)
+/* h + mu (last - h) */
+static float *mixed(const struct shifted *x, const float *mu, size_t d, struct fw_chunk *c,
+                    float *y)
 {
     for (size_t t = 0; t < c->n; t++)
-        fw_parts()->mix(h + (t + 1) * d, h + t * d, mu, d, y + t * d);
+        fw_parts()->mix(x->h + t * d, x->last + t * d, mu, d, y + t * d);
     return y;
 }
 
@@ -318,7 +328,7 @@ static void make_decay(float *w, size_t n)
         w[i] = -0.5f - w[i];
 }
 
-static void project(const struct layer *l, size_t layer, const float *h, size_t d,
+static void project(const struct layer *l, size_t layer, const struct shifted *h, size_t d,
                     struct fw_chunk *c, struct rows *y)
 {
     const struct fw_parts *p = fw_parts();
@@ -387,18 +397,17 @@ static void take_rows(struct fw_chunk *c, size_t d, struct rows *y)
         *all[i] = fw_chunk_take(c, c->n, d);
 }
 
-static void run_time_mix(const struct fw_model *m, void *block, size_t layer,
-                         struct fw_chunk *c)
+static void run_time_mix(const struct fw_model *m, size_t layer, struct fw_chunk *c)
 {
     const struct fw_checkpoint *ck = m->c;
     const struct layer *l = (const struct layer *)ck->layers + layer;
     size_t d = ck->shape.d_model;
-    float *h = shifted(m, block, layer, ATT_SHIFT, &l->ln1, c), *o = fw_chunk_take(c, c->n, d);
+    struct shifted h = shifted(m, layer, ATT_SHIFT, &l->ln1, c);
+    float *o = fw_chunk_take(c, c->n, d), *made[FW_MADE];
     struct rows y;
-    float *made[FW_MADE];
 
     take_rows(c, d, &y);
-    project(l, layer, h, d, c, &y);
+    project(l, layer, &h, d, c, &y);
     make_keys(l, ck, c, &y);
     made[0] = y.k;
     made[1] = y.v;
@@ -406,23 +415,24 @@ static void run_time_mix(const struct fw_model *m, void *block, size_t layer,
     made[3] = y.kk;
     made[4] = y.erase;
     made[5] = y.w;
-    fw_model_memory(m, block, layer, c->n, made, o);
+    fw_model_memory(m, layer, c, made, o);
     finish(l, ck, &y, c, o);
     fw_residual(&l->out, o, c);
 }
 
-static void run_layer(const struct fw_model *m, void *block, size_t layer, struct fw_chunk *c)
+static void run_layer(const struct fw_model *m, size_t layer, struct fw_chunk *c)
 {
     const struct layer *l = (const struct layer *)m->c->layers + layer;
     size_t d = m->c->shape.d_model, ff = m->c->shape.d_ff, mark = c->used;
-    float *h, *x, *k;
+    struct shifted h;
+    float *x, *k;
 
-    run_time_mix(m, block, layer, c);
+    run_time_mix(m, layer, c);
     c->used = mark;
-    h = shifted(m, block, layer, FFN_SHIFT, &l->ln2, c);
+    h = shifted(m, layer, FFN_SHIFT, &l->ln2, c);
     x = fw_chunk_take(c, c->n, d);
     k = fw_chunk_take(c, c->n, ff);
-    fw_linear_rows(&l->ffn_k, mixed(h, l->ffn_mu, d, c, x), c->n, k);
+    fw_linear_rows(&l->ffn_k, mixed(&h, l->ffn_mu, d, c, x), c->n, k);
     fw_parts()->relu_squared(k, c->n * ff);
     fw_residual(&l->ffn_v, k, c);
 }

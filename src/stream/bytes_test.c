@@ -14,6 +14,10 @@ static const struct {
     { "text.txt", "text", MIB, 2.20859, "d5ebf0fd324751258ace203152953fcb" },
     { "log.txt", "log", MIB, 0.55974, "e3cf5174069f451249605d9b4e044bda" },
     { "json.txt", "auto", MIB, 0.26594, "380b0ad899667a951ea36e92121cba84" },
+    { "text.txt", "auto", MIB / 4, 2.40850, "d5ed57f572a273bb0420cfed1d6b56e6" },
+    { "log.txt", "log", MIB / 4, 0.67857, "84fd0e2ff9e9d7152f146bad5e21aeed" },
+    { "text.txt", "auto", 16 * MIB, 2.11897, "01452ac82525236ccb4a02dce891f407" },
+    { "log.txt", "auto", 16 * MIB, 0.54808, "fd2be6ce3a3a87b196a705b046a772ba" },
 };
 
 /* The numbers pin the bytes across compilers and CPU levels. */

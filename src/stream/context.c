@@ -18,9 +18,9 @@
 #define MATCH_MISSES 8
 #define LEN_MAX      65535u
 
-const char *const context_names[] = { "order1", "order2", "order3", "order4",    "word",
-                                      "above",  "shape8", "coarse", "order5",    "skip",
-                                      "shape",  "field",  "match",  "above_copy" };
+static const char *const names[] = { "order1", "order2", "order3", "order4",    "word",
+                                     "above",  "shape8", "coarse", "order5",    "skip",
+                                     "shape",  "field",  "match",  "above_copy" };
 
 static int is_letter(uint8_t c)
 {
@@ -264,6 +264,42 @@ void context_read(const struct regs *r, const struct history *h, struct core_con
     ret->copy[1] = guess_above(r, h);
     ret->kind = kind((uint8_t)r->last8) | kind((uint8_t)(r->last8 >> 16)) << 3 |
                 kind((uint8_t)(r->last8 >> 8)) << 6;
+}
+
+size_t context_all_names(const char **name)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        name[i] = names[i];
+    return sizeof names / sizeof names[0];
+}
+
+/* ---- the smallest block's choice */
+
+static const uint8_t small_head[CONTEXT_SMALL_HEADS] = { 0, 1, 2, 3, 4 };
+static const uint8_t small_run[CONTEXT_SMALL_RUNS] = { 0, 2 };
+
+void context_small(struct core_context *in)
+{
+    for (int i = 0; i < CONTEXT_SMALL_HEADS; i++)
+        in->head[i] = in->head[small_head[i]];
+    for (int i = 0; i < CONTEXT_SMALL_RUNS; i++)
+        in->run[i] = in->run[small_run[i]];
+    in->copy[0].weight /= 5;
+    in->copy[1].weight = 0;
+    in->kind = (in->kind & 7) | (in->kind >> 6) << 3;
+}
+
+size_t context_small_names(const char **name)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < CONTEXT_SMALL_HEADS; i++)
+        name[n++] = names[small_head[i]];
+    for (int i = 0; i < CONTEXT_SMALL_RUNS; i++)
+        name[n++] = names[CONTEXT_HEADS + small_run[i]];
+    for (int i = 0; i < CONTEXT_COPIES; i++)
+        name[n++] = names[CONTEXT_HEADS + CONTEXT_RUNS + i];
+    return n;
 }
 
 int context_validate(const struct regs *r, struct fw_err *err)

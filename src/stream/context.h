@@ -47,6 +47,15 @@ int context_validate(const struct regs *r, struct fw_err *err);
 #define CONTEXT_COPIES  2
 #define CONTEXT_CLASSES 40  /* 8 of the match x 5 of the copy from above */
 #define CONTEXT_KINDS   512 /* of the last three bytes */
-extern const char *const context_names[CONTEXT_HEADS + CONTEXT_RUNS + CONTEXT_COPIES];
+/* Writes the names of heads, runs and copies in order; returns how many. */
+size_t context_all_names(const char **name);
+
+/* What the smallest block has room for. */
+#define CONTEXT_SMALL_HEADS   5
+#define CONTEXT_SMALL_RUNS    2
+#define CONTEXT_SMALL_CLASSES 8              /* of the match */
+#define CONTEXT_SMALL_KINDS   64             /* of the last two bytes */
+void context_small(struct core_context *in); /* picks from what context_read gave */
+size_t context_small_names(const char **name);
 
 #endif

@@ -72,12 +72,17 @@ static void init_gates(const struct core *c, void *block)
 {
     const uint32_t reading = c->config.heads + c->config.runs;
 
+    const uint32_t expert = reading + c->config.copies;
+
     for (int k = 0; k < CORE_GATES; k++) {
         float *w = at_mut(block, c->gate[k]);
 
-        for (uint32_t r = 0; r < core_gate_rows(&c->config, k); r++)
+        for (uint32_t r = 0; r < core_gate_rows(&c->config, k); r++, w += CORE_INPUTS) {
             for (uint32_t i = 0; i < reading; i++)
-                w[r * CORE_INPUTS + i] = c->config.weight;
+                w[i] = c->config.weight;
+            if (c->config.experts)
+                w[expert] = c->config.expert_weight;
+        }
     }
     for (uint32_t r = 0; r < 256; r++)
         for (uint32_t k = 0; k < CORE_GATES; k++)

@@ -15,7 +15,7 @@
 
 #include "tables.h"
 
-#define CORE_SOURCES 15 /* heads + runs + copies, at most */
+#define CORE_SOURCES 15 /* heads + runs + copies + experts, at most */
 #define CORE_INPUTS  32 /* stretch(p) of each, bias, p - 1/2 of each, one spare */
 #define CORE_BIAS    15
 #define CORE_GATES   3
@@ -26,12 +26,14 @@
 
 struct core_config {
     uint32_t heads, runs, copies;
+    uint32_t experts;          /* 0 or 1 */
     uint32_t classes;          /* of the first gate */
     uint32_t kinds;            /* of the third */
     uint32_t run_lines;        /* each 8 slots of 4 bytes */
     float eta, eta_start;      /* the gates' rate: eta + eta_start / (1 + symbols / warm) */
     float eta_warm, eta_final; /* eta_final: rate of the last mixing */
     float weight;              /* first weight of heads and runs */
+    float expert_weight;       /* first weight of the expert */
     uint32_t map_limit;        /* an average over at most this many */
     uint32_t age;              /* chance / 256 that a full line ages when a row wants in */
 };
@@ -61,7 +63,8 @@ struct core_context {            /* what a front computes before each symbol */
     uint32_t head[CORE_SOURCES]; /* hashes */
     uint32_t run[CORE_SOURCES];
     struct core_guess copy[CORE_SOURCES];
-    uint32_t kind; /* row of the third gate */
+    uint32_t kind;       /* row of the third gate */
+    const float *expert; /* tree of sums (512,): leaf 256 + i; NULL: none */
 };
 
 struct core_node { /* one decision: all its update needs */

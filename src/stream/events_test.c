@@ -29,7 +29,7 @@ static struct fw_stream *plan(double vocab, double state_bytes)
 
     ck_assert_int_eq(fw_params_set_number(&config, "vocab", vocab, NULL), 0);
     ck_assert_int_eq(fw_params_set_number(&config, "state_bytes", state_bytes, NULL), 0);
-    ck_assert_int_eq(fw_stream_new(&s, "events", &config, &resolved, NULL), 0);
+    ck_assert_int_eq(fw_stream_new(&s, "events", &config, NULL, &resolved, NULL), 0);
     ck_assert_uint_eq(resolved.count, 2);
     return s;
 }
@@ -249,7 +249,7 @@ START_TEST(a_wrong_configuration_names_its_key)
     struct fw_err err = { 0 };
 
     ck_assert_int_eq(fw_params_set_number(&config, wrong[_i].key, wrong[_i].value, NULL), 0);
-    ck_assert_int_eq(fw_stream_new(&s, "events", &config, &resolved, &err), -1);
+    ck_assert_int_eq(fw_stream_new(&s, "events", &config, NULL, &resolved, &err), -1);
     ck_assert_int_eq(err.code, FW_EINVAL);
     ck_assert_str_eq(err.param, wrong[_i].param);
     ck_assert_ptr_null(s);

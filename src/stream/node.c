@@ -1,11 +1,11 @@
 /* node.c - reading and updating binary decisions; compiled once per CPU level.
  *
  * x_i = stretch(map_i[cell_i]), x_(16+i) = 4 (map_i[cell_i] - 1/2), both 0 where the head knows
- * nothing; a guess gives the same two with its own sign. d_k = <W_k[row_k], x>, clipped;
- * s = sum_k V_k d_k; p = 1 / (1 + e^-s), clipped to [2^-16, 1 - 2^-16].
- * Update, in node order, from what was read before it: V += eta' (y - p) d,
- * W_k[row_k] += eta (y - p_k) x, map += (y - map) / (n + 1.5), cell = next(cell, y).
- * 8 lanes, one multiply and one add each, a fixed sum: the same bits at every level. */
+ * nothing; a guess gives the same two with its own sign; an expert its p. d_k = <W_k[row_k],
+ * x>, clipped; s = sum_k V_k d_k; p = 1 / (1 + e^-s), clipped to [2^-16, 1 - 2^-16]. Update, in
+ * node order, from what was read before it: V += eta' (y - p) d, W_k[row_k] += eta (y - p_k) x,
+ * map += (y - map) / (n + 1.5), cell = next(cell, y). 8 lanes, one multiply and one add each, a
+ * fixed sum: the same bits at every level. */
 #include "config.h"
 
 #include "core.h"
@@ -17,8 +17,9 @@
 #include "rows.h"
 #include "stream_int.h"
 
-#define D_MAX 11.9F
-#define P_MIN (1.0F / 65536)
+#define D_MAX      11.9F
+#define P_MIN      (1.0F / 65536)
+#define EXPERT_MAX 9.0F
 
 /* ---- one decision */
 
@@ -105,6 +106,17 @@ static inline uint32_t read_guesses(const struct core *c, const void *block,
     return class;
 }
 
+/* stretch(p) and 4 (p - 1/2) of p = its mass below the 1 / its mass below the prefix. */
+static inline void read_expert(const struct core *c, const float *tree, uint32_t prefix,
+                               float *x)
+{
+    const uint32_t i = c->config.heads + c->config.runs + c->config.copies;
+    const float zero = tree[prefix * 2], one = tree[prefix * 2 + 1];
+
+    x[i] = clip(fw_logf(one / zero), EXPERT_MAX);
+    x[16 + i] = 2 * (one - zero) / (one + zero);
+}
+
 static inline void read_node(const struct core *c, const void *block,
                              const struct core_path *path, uint32_t prefix, int bit,
                              struct core_node *n)
@@ -116,6 +128,8 @@ static inline void read_node(const struct core *c, const void *block,
     memset(n->x, 0, sizeof n->x);
     known = read_heads(c, block, path->bucket[bit >> 2], nibble_cell(prefix, bit), n->x);
     class = read_guesses(c, block, path, prefix, bit, n->x);
+    if (path->in->expert)
+        read_expert(c, path->in->expert, prefix, n->x);
     n->x[CORE_BIAS] = 0.4F;
     n->prefix = prefix;
     n->row[0] = class * 8 + (uint32_t)bit;

@@ -56,7 +56,7 @@ void core_stats(const struct core *c, const void *block, const char *const *name
     for (int k = 0; k < CORE_GATES; k++)
         ret->nonfinite +=
             nonfinite(at(block, c->gate[k]), (size_t)core_gate_rows(f, k) * CORE_INPUTS);
-    ret->heads = f->heads + f->runs + f->copies;
+    ret->heads = f->heads + f->runs + f->copies + f->experts;
     for (uint32_t i = 0; i < ret->heads; i++) {
         memcpy(ret->head_name[i], names[i], strlen(names[i]) + 1);
         if (i < f->heads)

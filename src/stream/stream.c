@@ -24,7 +24,8 @@ static const struct stream_ops *model_named(const char *name)
 }
 
 int fw_stream_new(struct fw_stream **ret, const char *model, const struct fw_params *config,
-                  struct fw_params *resolved, struct fw_err *err)
+                  const struct fw_expert *expert, struct fw_params *resolved,
+                  struct fw_err *err)
 {
     const struct stream_ops *ops = model_named(model);
     struct fw_stream *s;
@@ -35,6 +36,7 @@ int fw_stream_new(struct fw_stream **ret, const char *model, const struct fw_par
     if (!(s = calloc(1, sizeof *s)))
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "a stream plan");
     s->ops = ops;
+    s->expert = expert;
     fw_layout_init(&s->layout);
     resolved->count = 0;
     if (tables_new(&s->tables, err) != 0 || ops->plan(s, config, resolved, err) != 0) {

@@ -33,8 +33,9 @@ struct fw_stream {
     struct fw_layout layout;
     size_t token_bytes;
     uint32_t vocab;
-    struct tables *tables; /* owned, constant after planning */
-    void *own;             /* the model's part of the plan */
+    struct tables *tables;          /* owned, constant after planning */
+    const struct fw_expert *expert; /* lent, or NULL */
+    void *own;                      /* the model's part of the plan */
 };
 
 struct ranked {

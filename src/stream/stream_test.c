@@ -8,8 +8,9 @@ START_TEST(the_defaults_are_told)
     struct fw_stream *s;
     struct fw_err err;
 
-    ck_assert_int_eq(fw_stream_new(&s, "bytes", &none, &resolved, &err), 0);
+    ck_assert_int_eq(fw_stream_new(&s, "bytes", &none, NULL, &resolved, &err), 0);
     ck_assert_str_eq(fw_params_find(&resolved, "preset")->string, "auto");
+    ck_assert_str_eq(fw_params_find(&resolved, "expert")->string, "none");
     ck_assert_double_eq(fw_params_find(&resolved, "state_bytes")->number, 4194304);
     ck_assert_uint_eq(block_bytes(s), 4 * MIB);
     ck_assert_uint_eq(fw_stream_token_bytes(s), 1);
@@ -24,8 +25,8 @@ START_TEST(the_resolved_configuration_gives_the_same_plan)
     struct fw_stream *a, *b;
     struct fw_err err;
 
-    ck_assert_int_eq(fw_stream_new(&a, "bytes", &none, &resolved, &err), 0);
-    ck_assert_int_eq(fw_stream_new(&b, "bytes", &resolved, &again, &err), 0);
+    ck_assert_int_eq(fw_stream_new(&a, "bytes", &none, NULL, &resolved, &err), 0);
+    ck_assert_int_eq(fw_stream_new(&b, "bytes", &resolved, NULL, &again, &err), 0);
     ck_assert_uint_eq(again.count, resolved.count);
     ck_assert_uint_eq(fw_stream_layout(a)->count, fw_stream_layout(b)->count);
     fw_stream_free(a);
@@ -44,7 +45,7 @@ static void refuse(const char *model, const char *key, const char *text, double 
         ck_assert_int_eq(fw_params_set_string(&config, key, text, &err), 0);
     else if (key)
         ck_assert_int_eq(fw_params_set_number(&config, key, number, &err), 0);
-    ck_assert_int_eq(fw_stream_new(&s, model, &config, &resolved, &err), -1);
+    ck_assert_int_eq(fw_stream_new(&s, model, &config, NULL, &resolved, &err), -1);
     ck_assert_int_eq(err.code, FW_EINVAL);
     ck_assert_str_eq(err.param, param);
 }
@@ -57,6 +58,8 @@ START_TEST(what_makes_no_sense_is_refused_by_name)
     refuse("bytes", "state_bytes", NULL, 1000000, "config.state_bytes");
     refuse("bytes", "state_bytes", NULL, 0, "config.state_bytes");
     refuse("bytes", "state_bytes", NULL, 2097152, "config.state_bytes");
+    refuse("bytes", "expert", "nobody", 0, "config.expert");
+    refuse("bytes", "expert", NULL, 1, "config.expert");
     refuse("bytes", "colour", NULL, 1, "config.colour");
 }
 END_TEST
@@ -96,6 +99,7 @@ int main(void)
     TCase *tc = tcase_create("stream");
 
     tcase_add_checked_fixture(tc, start_numbers, NULL);
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_defaults_are_told);
     tcase_add_test(tc, the_resolved_configuration_gives_the_same_plan);
     tcase_add_test(tc, what_makes_no_sense_is_refused_by_name);

@@ -48,7 +48,8 @@ static struct fw_stream *new_bytes(const char *preset, size_t state_bytes)
     ck_assert_int_eq(fw_params_set_string(&config, "preset", preset, &err), 0);
     ck_assert_int_eq(fw_params_set_number(&config, "state_bytes", (double)state_bytes, &err),
                      0);
-    ck_assert_msg(fw_stream_new(&s, "bytes", &config, &resolved, &err) == 0, "%s", err.msg);
+    ck_assert_msg(fw_stream_new(&s, "bytes", &config, NULL, &resolved, &err) == 0, "%s",
+                  err.msg);
     return s;
 }
 
