@@ -158,7 +158,7 @@ static int ask(const char *path)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     char text[128];
     int n = snprintf(text, sizeof text,
-                     "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+                     "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
 
     a.sin_port = htons((uint16_t)strtoul(strrchr(fw_http_address(f.http), ':') + 1, NULL, 10));
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
