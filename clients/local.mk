@@ -35,6 +35,7 @@ EXTRA_DIST += \
 	clients/shell/facts.sh \
 	clients/shell/fork.sh \
 	clients/shell/generate.sh \
+	clients/shell/stream.sh \
 	clients/shell/healthz.sh \
 	clients/shell/import.sh \
 	clients/shell/inspect.sh \

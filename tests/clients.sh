@@ -64,6 +64,7 @@ run recall '0.*0' a '[[1, 0]]'
 run score lines s "$work/text"
 run predict logprob s 'one f'
 run generate tokens s 16 3
+run stream DONE s 16 3
 run inspect heads s
 run inspect heads a
 run tensors '"S"' a
@@ -108,7 +109,14 @@ if "$build/clients/fwctl/fwctl" patch a none two "$work/none" >"$work/out" 2>&1 
 fi
 ctl disturbed forget a "$work/key"
 ctl '0.*0' recall a "$work/queries"
-ctl . generate u 10 --seed 1
+ctl . generate u 10 --temperature 0 --stop zzz
+whole=$out
+ctl . generate u 10 --temperature 0 --stop zzz --stream
+[ "$out" = "$whole" ] || { echo "FAILED: fwctl generate --stream writes something else"; bad=1; }
+if "$build/clients/fwctl/fwctl" generate nobody 10 --stream >"$work/out" 2>&1 ||
+    ! grep -q session_not_found "$work/out"; then
+    echo "FAILED: fwctl generate --stream from nobody"; bad=1
+fi
 ctl bits_per_token inspect u
 ctl '"keep"' snapshot u keep
 ctl hash restore u keep

@@ -13,7 +13,11 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
 {
     struct ctl *c = arg;
 
-    return fw_buf_append(&c->reply, data, size * count, NULL) == 0 ? size * count : 0;
+    if (fw_buf_append(&c->reply, data, size * count, NULL) < 0)
+        return 0;
+    if (c->more)
+        c->more(c);
+    return size * count;
 }
 
 static void print_refusal(const struct ctl *c)

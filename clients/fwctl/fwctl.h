@@ -14,9 +14,11 @@
 
 struct ctl {
     CURL *curl;
-    const char *server;  /* "http://127.0.0.1:7787", no slash at the end */
-    struct fw_buf reply; /* body of the last reply */
+    const char *server;          /* "http://127.0.0.1:7787", no slash at the end */
+    struct fw_buf reply;         /* body of the last reply, or what is left of it */
+    void (*more)(struct ctl *c); /* called as it grows; may take bytes away; or NULL */
     long status;
+    bool failed; /* what `more` found in a reply that began well */
 };
 
 struct ctl_body {     /* what a call sends; all NULL for none */
@@ -73,8 +75,10 @@ struct ctl_verb {
     X(recall, "recall ID FILE|-", "values for the queries in a JSON file")                     \
     X(edit, "edit ID FILE|-", "the key in a JSON file recalls its value from now on")          \
     X(forget, "forget ID FILE|-", "the key in a JSON file recalls zero from now on")           \
-    X(generate, "generate ID N [--temperature T] [--seed S] [--prefix TEXT] [--learn]",        \
-      "sample N tokens")                                                                       \
+    X(generate,                                                                                \
+      "generate ID N [--temperature T] [--seed S] [--prefix TEXT] [--stop TEXT] [--learn] "    \
+      "[--stream]",                                                                            \
+      "sample N tokens; --stream shows them as they come")                                     \
     X(inspect, "inspect ID", "health of a session")                                            \
     X(snapshot, "snapshot ID [NAME] [--rm]", "keep a named copy; without NAME: list")          \
     X(restore, "restore ID NAME", "go back to a snapshot")                                     \

@@ -145,6 +145,87 @@ START_TEST(progress_tells_every_token_that_stays)
 }
 END_TEST
 
+static struct call *passing(const char *model)
+{
+    struct call *c = call_new(FW_GENERATE, "");
+
+    snprintf(c->r.model, sizeof c->r.model, "%s", model);
+    fw_params_set_number(&c->r.config, "state_bytes", 1 << 20, NULL);
+    c->r.max_tokens = 20;
+    return with_text(c, lesson);
+}
+
+START_TEST(without_a_session_it_starts_from_the_model_s_first_state)
+{
+    struct call *c, *twin;
+
+    done(create("a"));
+    twin = with_text(generate(20), lesson);
+    ok(twin);
+    c = passing("bytes");
+    ok(c);
+    ck_assert_uint_eq(c->r.count, 20);
+    ck_assert_mem_eq(c->r.ids, twin->r.ids, 20 * sizeof *c->r.ids);
+    call_free(twin);
+    call_free(c);
+    fails(passing("none"), FW_ENOENT, "model_not_found");
+    fails(passing("associative"), FW_EINVAL, "bad_value");
+    c = passing("bytes");
+    c->r.learn = true;
+    fails(c, FW_EINVAL, "needs_session");
+    done(create("b")); /* it took nobody's place */
+}
+END_TEST
+
+START_TEST(many_without_a_session_share_a_small_memory)
+{
+    struct call *c[32];
+    size_t i;
+
+    close_engine();
+    config.max_resident_bytes = 3 << 20;
+    open_engine();
+    teach();
+    for (i = 0; i < 32; i++) {
+        c[i] = passing("bytes");
+        send_call(c[i]);
+    }
+    for (i = 0; i < 32; i++) {
+        wait_call(c[i]);
+        if (c[i]->r.failed) /* it waited too long for the others */
+            ck_assert_str_eq(c[i]->r.err.reason, "memory_full");
+        else
+            ck_assert_mem_eq(c[i]->r.ids, c[0]->r.ids, 20 * sizeof *c[i]->r.ids);
+    }
+    for (i = 0; i < 32; i++)
+        call_free(c[i]);
+    done(learn("a", "x"));
+}
+END_TEST
+
+START_TEST(a_cancelled_generation_ends_and_learns_nothing)
+{
+    struct fw_engine_stats stats;
+    struct call *c;
+    int learns;
+
+    teach();
+    for (learns = 0; learns < 2; learns++) {
+        c = generate(65536);
+        c->r.learn = learns;
+        send_call(c);
+        fw_engine_cancel(engine, &c->r);
+        wait_call(c);
+        ck_assert(c->r.failed);
+        ck_assert_str_eq(c->r.err.reason, "cancelled");
+        call_free(c);
+    }
+    ck_assert_uint_eq(facts_of("a").version, 1);
+    fw_engine_stats(engine, &stats);
+    ck_assert_uint_eq(stats.cancelled, 2);
+}
+END_TEST
+
 START_TEST(options_are_checked_against_the_vocabulary)
 {
     const struct fw_bias bias = { 256, 1 };
@@ -173,6 +254,9 @@ int main(void)
     tcase_add_test(t, what_stopped_at_once_learns_nothing);
     tcase_add_test(t, with_learn_a_stopped_text_is_learned_up_to_its_end);
     tcase_add_test(t, progress_tells_every_token_that_stays);
+    tcase_add_test(t, without_a_session_it_starts_from_the_model_s_first_state);
+    tcase_add_test(t, many_without_a_session_share_a_small_memory);
+    tcase_add_test(t, a_cancelled_generation_ends_and_learns_nothing);
     tcase_add_test(t, options_are_checked_against_the_vocabulary);
     suite_add_tcase(s, t);
     return run_suite(s);

@@ -166,8 +166,15 @@ START_TEST(predictions_are_what_learning_says_and_sum_to_one)
     uint32_t vocab = fw_model_vocab(r.m);
     void *block = testing_block(r.m);
     double logp[64], sum;
+    float told[40 * 64], logits[64];
+    struct fw_model_part part = { .block = testing_block(r.m), .tokens = r.token, .n = 40 };
 
+    part.logits = told;
+    fw_model_learn_many(r.m, &part, 1);
+    free(part.block);
     for (size_t t = 0; t < 40; t++) {
+        fw_model_logits(r.m, block, logits);
+        ck_assert_mem_eq(logits, told + t * vocab, vocab * sizeof *logits);
         fw_model_predict(r.m, block, logp);
         ck_assert_uint_eq(fw_bits(logp[r.token[t]]), fw_bits(r.logp[t]));
         sum = 0;
@@ -414,8 +421,12 @@ START_TEST(sessions_that_share_passes_end_as_if_each_were_alone)
 
                 n = n < N - at[i] ? n : N - at[i];
                 if (at[i] < N && testing_random(&seed) > -0.5f)
-                    part[parts++] = (struct fw_model_part){ block[i], r.token + at[i], n,
-                                                            i % 3 ? logp[i] + at[i] : NULL };
+                    part[parts++] = (struct fw_model_part){
+                        .block = block[i],
+                        .tokens = r.token + at[i],
+                        .n = n,
+                        .logp = i % 3 ? logp[i] + at[i] : NULL,
+                    };
                 else
                     n = 0;
                 at[i] += n;

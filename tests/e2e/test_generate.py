@@ -3,12 +3,16 @@
 import contextlib
 import json
 import math
+import os
 import re
+import shutil
 import socket
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
+import checkpoints  # noqa: E402
 import fw  # noqa: E402
 import streams as s  # noqa: E402
 
@@ -450,6 +454,80 @@ class Completions(fw.Case):
         r = self.ai.completions(session="a", n=1, best_of=1, echo=False, user="me",
                                 frequency_penalty=0, presence_penalty=0.0)
         self.assertEqual(r["usage"]["completion_tokens"], 16)
+
+
+class Tokens(fw.Case):
+    """A model of random numbers whose tokens are words and pieces of characters; a bias says
+    which of them come."""
+
+    WORDS = [b"ab.cd", "-\u4e16".encode()[:3], "\u4e16-".encode()[2:], b"xy", b"z\n", b".c"]
+
+    def setUp(self):
+        super().setUp()
+        top = tempfile.mkdtemp(prefix="fw-models-")
+        self.addCleanup(shutil.rmtree, top)
+        words = [bytes([b]) for b in range(256)] + self.WORDS
+        path = checkpoints.make_gpt2(top, vocab=1 + len(words))
+        config = os.path.join(path, "config.json")
+        with open(config) as f:
+            asked = json.load(f)
+        with open(config, "w") as f:
+            json.dump({**asked, "tokenizer": "rwkv_world"}, f)
+        with open(os.path.join(path, "rwkv_vocab.txt"), "w") as f:
+            for i, word in enumerate(words):
+                f.write(f"{i + 1} {word!r} {len(word)}\n")
+        self.d = self.daemon("--models-dir", top)
+        self.c = self.d.client()
+        self.ai = OpenAI(self.d.port)
+        self.c.create("a", "noise")
+
+    def only(self, *words, **o):
+        ids = [257 + self.WORDS.index(w) for w in words]
+        return {"max_tokens": 12, "temperature": 100, "top_k": len(ids),
+                "logit_bias": {str(i): 100 for i in ids}, **o}
+
+    def test_a_stop_string_inside_of_a_token_cuts_the_text_there(self):
+        got = self.c.post("a", "generate", self.only(b"ab.cd", temperature=0, stop=".c"))
+        self.assertEqual((got["text"], got["tokens"], got["finish_reason"]), ("ab", [], "stop"))
+        got = self.c.post("a", "generate", self.only(b"ab.cd", temperature=0, stop="dab.cdab."))
+        self.assertEqual((got["text"], got["tokens"]), ("ab.c", []))
+        stream = Stream(self.d.port, "/v1/sessions/a/generate",
+                        self.only(b"ab.cd", temperature=0, stop=".c", stream=True))
+        with contextlib.closing(stream):
+            objects, _ = stream.all()
+        self.assertEqual([e["text"] for e in objects], ["ab", "ab"])
+        got = self.ai.completions(session="a", **self.only(b"ab.cd", temperature=0, stop=".c"))
+        self.assertEqual(got["choices"][0]["text"], "ab")
+
+    def test_streams_of_pieces_of_characters_are_whole(self):
+        for seed in range(8):
+            o = self.only(*self.WORDS, seed=seed, prefix="xyz", stop=["z\nab", "xyxyz"],
+                          max_tokens=150)
+            whole = self.c.post("a", "generate", o)
+            self.assertGreater(len(set(whole["tokens"])), 0)
+            stream = Stream(self.d.port, "/v1/sessions/a/generate", {**o, "stream": True})
+            with contextlib.closing(stream):
+                objects, _ = stream.all()
+            self.assertEqual(objects.pop(), whole)
+            self.assertEqual([t for e in objects for t in e["tokens"]], whole["tokens"])
+            self.assertEqual("".join(e["text"] for e in objects), whole["text"])
+            del o["prefix"]
+            text = self.ai.completions(session="a", prompt="xyz", **o)["choices"][0]["text"]
+            self.assertEqual(text, whole["text"])
+            chunks = self.ai.completions(model="noise", prompt="xyz", **o, stream=True)
+            self.assertEqual("".join(c["choices"][0]["text"] for c in chunks), whole["text"])
+
+    def test_what_is_learned_of_a_stopped_text_are_its_whole_tokens(self):
+        self.c.ok("POST", "/v1/sessions/a/fork", {"id": "b"})
+        o = self.only(b"ab.cd", b"xy", seed=2, max_tokens=60, stop="ab.cdab.")
+        got = self.ai.completions(session="a", prompt="xyz", learn=True, **o)
+        self.assertEqual(got["choices"][0]["finish_reason"], "stop")
+        prompt = [257 + self.WORDS.index(b"xy"), ord("z") + 1]
+        self.assertEqual(got["usage"]["prompt_tokens"], len(prompt))
+        tokens = self.c.post("b", "generate", {**o, "prefix": "xyz"})["tokens"]
+        self.assertEqual(got["tokens_seen"], len(prompt) + len(tokens))
+        self.c.post("b", "learn", {"tokens": prompt + tokens})
+        self.assertEqual(self.c.hash("a"), self.c.hash("b"))
 
 
 if __name__ == "__main__":
