@@ -16,6 +16,8 @@
 
 #include "fastweight/clock.h"
 
+#define LN2 0.69314718055994530942
+
 enum { FEED, SAMPLE, LEARN };
 
 static const struct fw_learner *learner_of(const struct fw_work *w)
@@ -92,7 +94,8 @@ static int begin(struct fw_work *w, struct fw_err *err)
     w->own_tokens = calloc(own, learner_of(w)->token_bytes);
     if (!r->ids || !r->logp || !w->own_tokens)
         return out_of_memory(err);
-    if ((!sampling_is_plain(s) && sampler_new(&w->sampler, s, learner_of(w)->vocab, err) < 0) ||
+    if (((!sampling_is_plain(s) || learner_of(w)->kind->all_registers) &&
+         sampler_new(&w->sampler, s, learner_of(w)->vocab, err) < 0) ||
         (s->stops > 0 && stops_init(&w->stops, s, r->max_tokens, err) < 0))
         return -1;
     w->rng = fw_hash64(&s->seed, sizeof s->seed) | 1; /* 0 is a dead state of many generators */
@@ -117,7 +120,8 @@ static int feed(struct fw_work *w, uint64_t deadline, struct fw_err *err)
     return pass_learn(&w->pass, w->copy, deadline) ? 0 : 1;
 }
 
-static uint32_t draw(struct fw_work *w)
+/* *logp: of the token, where the sampler draws it. */
+static uint32_t draw(struct fw_work *w, double *logp)
 {
     const struct fw_learner_kind *kind = learner_of(w)->kind;
     uint32_t token;
@@ -125,9 +129,25 @@ static uint32_t draw(struct fw_work *w)
     if (!w->sampler)
         return kind->sample(w->view, w->r->sampling.temperature, &w->rng);
     kind->predict(w->view, sampler_logp(w->sampler));
-    token = sampler_draw(w->sampler, &w->rng);
+    token = sampler_draw(w->sampler, &w->rng, logp);
     sampler_saw(w->sampler, token);
     return token;
+}
+
+/* The view or the copy goes on by the token; *bits: its surprise. Where all of the block is
+ * registers a learn would work out what the draw knows already, at the price of a head. */
+static void advance(struct fw_work *w, size_t at, double logp, double *bits)
+{
+    const struct fw_learner *l = learner_of(w);
+
+    if (l->kind->all_registers) {
+        *bits = -logp / LN2;
+        l->kind->learn(l, w->copy, &w->own, at, 1, NULL, NULL);
+    } else if (w->r->learn) {
+        l->kind->learn(l, w->copy, &w->own, at, 1, bits, NULL);
+    } else {
+        l->kind->score(w->view, &w->own, at, 1, bits);
+    }
 }
 
 static bool is_stop(const struct fw_sampling *s, uint32_t token)
@@ -146,7 +166,7 @@ static void settle(struct fw_work *w, size_t count)
 
     for (; w->ready < count; w->ready++) {
         r->total += r->logp[w->ready];
-        r->logp[w->ready] *= -0.69314718055994530942; /* ln 2 */
+        r->logp[w->ready] *= -LN2;
     }
 }
 
@@ -186,11 +206,12 @@ static int sample_one(struct fw_work *w, struct fw_err *err)
     const struct fw_learner *l = learner_of(w);
     struct fw_request *r = w->r;
     size_t i = r->count, at = w->lead + i;
+    double logp = 0;
     bool stop;
 
     if (on_copy(w) && l->kind->view_new(&w->view, l, w->copy, err) < 0)
         return -1;
-    r->ids[i] = draw(w);
+    r->ids[i] = draw(w, &logp);
     put_token(w, at, r->ids[i]);
     stop = is_stop(&r->sampling, r->ids[i]);
     if (on_copy(w)) {
@@ -199,10 +220,7 @@ static int sample_one(struct fw_work *w, struct fw_err *err)
     }
     if (stop)
         return 1;
-    if (on_copy(w))
-        l->kind->learn(l, w->copy, &w->own, at, 1, &r->logp[i], NULL);
-    else
-        l->kind->score(w->view, &w->own, at, 1, &r->logp[i]);
+    advance(w, at, logp, &r->logp[i]);
     r->count = i + 1;
     if (r->sampling.stops > 0)
         return look_for_stop(w, err);

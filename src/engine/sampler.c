@@ -21,6 +21,7 @@ struct sampler {
     size_t window;   /* 0: no penalty */
     size_t at, fill; /* of `recent`, a ring */
     double *z;       /* (vocab,) */
+    double *asked;   /* (vocab,) z as it was put there */
     uint32_t *order; /* (vocab,) or NULL: nothing is truncated */
     uint32_t *recent;
     unsigned char *seen; /* (vocab / 8 + 1) */
@@ -269,7 +270,7 @@ static uint32_t draw_of(struct sampler *sm, size_t n, double sum, uint64_t *rng)
     return id;
 }
 
-uint32_t sampler_draw(struct sampler *sm, uint64_t *rng)
+static uint32_t choose(struct sampler *sm, uint64_t *rng)
 {
     const struct fw_sampling *s = sm->s;
     size_t i, n = sm->vocab;
@@ -291,6 +292,18 @@ uint32_t sampler_draw(struct sampler *sm, uint64_t *rng)
         n = truncate_to(sm, &sum);
     }
     return draw_of(sm, n, sum, rng);
+}
+
+uint32_t sampler_draw(struct sampler *sm, uint64_t *rng, double *logp)
+{
+    uint32_t token;
+
+    if (logp)
+        memcpy(sm->asked, sm->z, sm->vocab * sizeof *sm->z);
+    token = choose(sm, rng);
+    if (logp)
+        *logp = sm->asked[token];
+    return token;
 }
 
 void sampler_saw(struct sampler *sm, uint32_t token)
@@ -320,10 +333,11 @@ int sampler_new(struct sampler **ret, const struct fw_sampling *s, uint32_t voca
     if (penalises(s))
         sm->window = s->window ? s->window : FW_SAMPLING_WINDOW;
     sm->z = malloc(vocab * sizeof *sm->z);
+    sm->asked = malloc(vocab * sizeof *sm->asked);
     sm->order = order ? malloc(vocab * sizeof *sm->order) : NULL;
     sm->recent = calloc(sm->window + 1, sizeof *sm->recent);
     sm->seen = calloc(vocab / 8 + 1, 1);
-    if (!sm->z || (order && !sm->order) || !sm->recent || !sm->seen) {
+    if (!sm->z || !sm->asked || (order && !sm->order) || !sm->recent || !sm->seen) {
         sampler_free(sm);
         return fw_fail(err, FW_ENOMEM, "out_of_memory", "no memory for a sampler");
     }
@@ -336,6 +350,7 @@ void sampler_free(struct sampler *sm)
     if (!sm)
         return;
     free(sm->z);
+    free(sm->asked);
     free(sm->order);
     free(sm->recent);
     free(sm->seen);

@@ -23,6 +23,7 @@ void sampler_free(struct sampler *sm); /* NULL is allowed */
 void sampler_saw(struct sampler *sm, uint32_t token);
 /* Lends (vocab,) doubles: the caller puts ln p there before each draw. */
 double *sampler_logp(struct sampler *sm);
-uint32_t sampler_draw(struct sampler *sm, uint64_t *rng);
+/* *logp (or NULL): the token's ln p as it was put there. */
+uint32_t sampler_draw(struct sampler *sm, uint64_t *rng, double *logp);
 
 #endif

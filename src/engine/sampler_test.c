@@ -37,8 +37,13 @@ static void expect_of(const struct fw_sampling *s, const uint32_t *saw, size_t s
     for (i = 0; i < saws; i++)
         sampler_saw(sm, saw[i]);
     for (i = 0; i < DRAWS; i++) {
+        double logp = 0;
+        uint32_t token;
+
         put(sm, p5, VOCAB);
-        count[sampler_draw(sm, &rng)]++;
+        token = sampler_draw(sm, &rng, &logp);
+        ck_assert_double_eq(logp, log(p5[token]));
+        count[token]++;
     }
     for (i = 0; i < VOCAB; i++) {
         ck_assert_msg(fabs(count[i] / (double)DRAWS - want[i]) < 0.01, "token %zu: %u of %d", i,
@@ -177,9 +182,9 @@ START_TEST(a_seed_decides_every_draw)
         for (i = 0; i < 100; i++) {
             put(sm, p, 200);
             if (round == 0)
-                first[i] = sampler_draw(sm, &rng);
+                first[i] = sampler_draw(sm, &rng, NULL);
             else
-                ck_assert_uint_eq(sampler_draw(sm, &rng), first[i]);
+                ck_assert_uint_eq(sampler_draw(sm, &rng, NULL), first[i]);
         }
     }
     sampler_free(sm);
@@ -195,9 +200,9 @@ START_TEST(a_distribution_without_numbers_gives_some_token)
 
     ck_assert_int_eq(sampler_new(&sm, &s, VOCAB, NULL), 0);
     put(sm, p, VOCAB);
-    ck_assert_uint_lt(sampler_draw(sm, &rng), VOCAB);
+    ck_assert_uint_lt(sampler_draw(sm, &rng, NULL), VOCAB);
     put(sm, zero, VOCAB);
-    ck_assert_uint_lt(sampler_draw(sm, &rng), VOCAB);
+    ck_assert_uint_lt(sampler_draw(sm, &rng, NULL), VOCAB);
     sampler_free(sm);
 }
 END_TEST

@@ -417,9 +417,11 @@ class Completions(fw.Case):
             for i in range(16):
                 w.run(lambda: OpenAI(self.d.port).completions(model="bytes", prompt="x"))
         self.assertEqual(len(self.c.ok("GET", "/v1/sessions")["data"]), 2)
-        text = self.c.call("GET", "/metrics").body.decode()
-        self.assertRegex(text, r"(?m)^fastweightd_sessions 2$")
-        self.assertRegex(text, r"(?m)^fastweightd_sessions_resident [012]$")
+        end = time.monotonic() + 60  # the last goes just after its reply
+        resident = r"(?m)^fastweightd_sessions_resident [012]$"
+        while not re.search(resident, text := self.c.call("GET", "/metrics").body.decode()):
+            self.assertLess(time.monotonic(), end)
+        self.assertIn("\nfastweightd_sessions 2\n", text)
 
     def test_with_learn_prompt_and_completion_are_learned_as_one(self):
         self.c.ok("POST", "/v1/sessions/a/fork", {"id": "b"})
