@@ -9,9 +9,11 @@
 
 #include "settings.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -86,6 +88,20 @@ static const struct {
     { "GPT2LMHeadModel", "gpt2" },
 };
 
+/* NULL for what is no file: a pipe would make us wait for ever. */
+static FILE *open_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    FILE *f = NULL;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        f = fdopen(fd, "rb");
+    if (fd >= 0 && !f)
+        close(fd);
+    return f;
+}
+
 int fw_model_file(struct fw_buf *out, const char *dir, const char *name, struct fw_err *err)
 {
     char path[4096];
@@ -96,7 +112,7 @@ int fw_model_file(struct fw_buf *out, const char *dir, const char *name, struct 
 
     if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
         return BAD(err, "the path of %.64s is too long", name);
-    f = fopen(path, "rb");
+    f = open_file(path);
     if (!f)
         return BAD(err, "%.64s cannot be opened", name);
     while (rc == 0 && (n = fread(part, 1, sizeof part, f)) > 0)

@@ -37,7 +37,7 @@ void fw_part_close(struct fw_part *p)
 static int map_file(struct fw_part *p, const char *path, const char *name, struct fw_err *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
     void *map = MAP_FAILED;
 
     if (fd < 0)
