@@ -21,11 +21,12 @@ struct fw_checkpoint;
 int fw_checkpoint_open(struct fw_checkpoint **ret, const char *dir, struct fw_err *err);
 void fw_checkpoint_close(struct fw_checkpoint *c); /* after the last plan; NULL is allowed */
 
-struct fw_model_shape {        /* what config.json says, checked against the tensors */
-    char architecture[32];     /* "rwkv7", "gated_deltanet", "delta_net", "gpt2" */
-    char tokenizer[32];        /* "bytes", "chars", "rwkv_world", "bpe" or "" (ids only) */
-    char memory[32];           /* the contextual layer's own rule */
-    char weights[FW_HASH_HEX]; /* hash of all tensors, however they lie in files */
+struct fw_model_shape {    /* what config.json says, checked against the tensors */
+    char architecture[32]; /* "rwkv7", "gated_deltanet", "delta_net", "gpt2" */
+    char tokenizer[32];    /* "bytes", "chars", "rwkv_world", "bpe" or "" (ids only) */
+    char memory[32];       /* the contextual layer's own rule */
+    char
+        weights[FW_HASH_HEX]; /* hash of all tensors, however they lie in files, and settings */
     uint32_t vocab, d_model, layers, heads, d_k, d_v, d_ff, max_context; /* 0: no limit */
     uint64_t parameters, weight_bytes;
 };

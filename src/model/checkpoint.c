@@ -11,6 +11,23 @@
 static const struct fw_arch *const archs[] = { &fw_arch_rwkv7, &fw_arch_gated_deltanet,
                                                &fw_arch_delta_net, &fw_arch_gpt2 };
 
+/* Of the tensors and of the settings that say what is computed with them: a state belongs to
+ * both. What the shapes of tensors imply is in them. */
+static struct fw_hash hash_of(const struct fw_checkpoint *c)
+{
+    const struct fw_model_shape *s = &c->shape;
+    const struct fw_hash tensors = fw_weights_hash(&c->weights);
+    const uint32_t number[] = { s->heads, s->d_k, s->d_v, s->max_context, c->set.double_beta };
+    const struct fw_hash_piece piece[] = { { &tensors, sizeof tensors },
+                                           { c->arch->name, strlen(c->arch->name) + 1 },
+                                           { number, sizeof number },
+                                           { &c->set.eps, sizeof c->set.eps },
+                                           { c->set.activation,
+                                             strlen(c->set.activation) + 1 } };
+
+    return fw_hash128_pieces(piece, sizeof piece / sizeof piece[0]);
+}
+
 static int open_all(struct fw_checkpoint *c, const char *dir, struct fw_err *err)
 {
     struct fw_model_shape *s = &c->shape;
@@ -29,7 +46,7 @@ static int open_all(struct fw_checkpoint *c, const char *dir, struct fw_err *err
     if (fw_weights_open(&c->weights, dir, err) < 0 || c->arch->open(c, err) < 0 ||
         fw_weights_all_taken(&c->weights, c->arch->ignored, err) < 0)
         return -1;
-    fw_hash_hex(fw_weights_hash(&c->weights), s->weights);
+    fw_hash_hex(hash_of(c), s->weights);
     s->layers = (uint32_t)c->set.layers;
     s->vocab = (uint32_t)c->embed.out;
     s->d_model = (uint32_t)c->embed.in;

@@ -1,5 +1,7 @@
 #include "config.h"
 
+#include <sys/stat.h>
+
 #include "test_main.h"
 
 #include "models_testing.h"
@@ -70,6 +72,42 @@ START_TEST(a_directory_without_its_files_is_refused)
     must_refuse(t, "model.safetensors cannot be mapped");
     testing_write(t, "model.safetensors", "12345678", 8);
     must_refuse(t, "model.safetensors: header length");
+    testing_remove(t);
+}
+END_TEST
+
+START_TEST(a_pipe_in_place_of_a_file_is_refused_without_waiting)
+{
+    struct testing *t = testing_deltanet(true);
+    static const char *const files[] = { "model.safetensors", "config.json" };
+    static const char *const because[] = { "cannot be mapped", "cannot be opened" };
+    char path[512];
+
+    testing_save(t);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", t->dir, files[i]);
+        ck_assert_int_eq(unlink(path), 0);
+        ck_assert_int_eq(mkfifo(path, 0600), 0);
+        must_refuse(t, because[i]);
+    }
+    testing_remove(t);
+}
+END_TEST
+
+START_TEST(the_weights_hash_tells_settings_apart_that_no_tensor_shows)
+{
+    struct testing *t = testing_deltanet(true);
+    struct fw_checkpoint *c;
+    char before[FW_HASH_HEX], config[512];
+
+    c = testing_open(t);
+    snprintf(before, sizeof before, "%s", fw_checkpoint_shape(c)->weights);
+    fw_checkpoint_close(c);
+    ck_assert_int_lt(snprintf(config, sizeof config, "%s", t->config), sizeof config);
+    snprintf(t->config, sizeof t->config, "{\"allow_neg_eigval\": true, %s", config + 1);
+    c = testing_open(t);
+    ck_assert_str_ne(fw_checkpoint_shape(c)->weights, before);
+    fw_checkpoint_close(c);
     testing_remove(t);
 }
 END_TEST
@@ -315,6 +353,8 @@ int main(void)
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, the_shape_is_what_config_and_tensors_say);
     tcase_add_test(tc, a_directory_without_its_files_is_refused);
+    tcase_add_test(tc, a_pipe_in_place_of_a_file_is_refused_without_waiting);
+    tcase_add_test(tc, the_weights_hash_tells_settings_apart_that_no_tensor_shows);
     tcase_add_test(tc, every_setting_that_is_read_has_a_range);
     tcase_add_loop_test(tc, every_tensor_must_be_there_in_its_shape_and_type, 0, 3);
     tcase_add_test(tc, nothing_has_no_elements);

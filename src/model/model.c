@@ -4,11 +4,12 @@
  *     blocks.N.*        the fields of the layer's memory, as its own plan lays them out
  *     blocks.N.KEPT     F32: convolution tails or token shifts of the architecture
  * and then
- *     hidden            F32 (d_model,)  the last token's normed hidden vector; the head reads
- * it tokens            U64 (1,)        fed since the start Offsets are multiples of 64, so a
- * layer's memory is a block of its plan at layer_bytes N. A rule other than the architecture's
- * own is taken when the layer makes every tensor it needs; keys that are not of length 1 are
- * then divided by theirs. A plan is immutable. */
+ *     hidden            F32 (d_model,)  the last token's normed hidden vector: the head reads
+ * it tokens            U64 (1,)        fed since the start
+ *
+ * Offsets are multiples of 64, so a layer's memory is a block of its plan at layer_bytes N. A
+ * rule other than the architecture's own is taken when the layer makes every tensor it needs;
+ * keys that are not of length 1 are then divided by theirs. A plan is immutable. */
 #include "config.h"
 
 #include "inside.h"

@@ -3,6 +3,7 @@
 
 A model of random numbers is made here, so most of this runs in any clone; what needs a file of
 $FW_SHARED/models is skipped without it."""
+import json
 import math
 import os
 import shutil
@@ -236,6 +237,22 @@ class Catalogue(Base):
         shutil.rmtree(path)
         os.rename(self.models + "/.noise", path)
         c = self.d.restart().client()
+        self.assertEqual(c.hash("a"), before)
+
+    def test_a_state_is_never_read_with_settings_that_did_not_make_it(self):
+        path = checkpoints.make_gpt2(self.models)
+        c = self.serve()
+        c.create("a", "noise")
+        c.post("a", "learn", {"text": "remember"})
+        before = c.hash("a")
+        with open(path + "/config.json") as f:
+            config = f.read()
+        for text in (json.dumps({**json.loads(config), "norm_eps": 0.1}), config):
+            with open(path + "/config.json", "w") as f:
+                f.write(text)
+            c = self.d.restart().client()
+            if text != config:
+                self.refused(c.call("POST", "/v1/sessions/a/learn", {"tokens": [1]}), 500)
         self.assertEqual(c.hash("a"), before)
 
 
