@@ -30,17 +30,22 @@ struct completion {
 
 /* ---- the request */
 
-static void drop_nulls(json_t *root)
+/* The fields that are not null, which must be known. */
+static int read_fields(struct op *op, const char *const *known, struct fw_err *err)
 {
+    const struct fw_buf *body = fw_http_body(op->call);
     const char *key;
     json_t *v;
     void *next;
 
-    json_object_foreach_safe(root, next, key, v)
+    if (in_parse(body->data, body->len, false, &op->root, err) < 0)
+        return -1;
+    json_object_foreach_safe(op->root, next, key, v)
     {
         if (json_is_null(v))
-            json_object_del(root, key);
+            json_object_del(op->root, key);
     }
+    return in_only(op->root, known, err);
 }
 
 /* [prompt] is prompt: clients send lists of prompts. */
@@ -150,10 +155,8 @@ static int ask_completions(struct op *op, struct fw_err *err)
                                          NULL };
     bool stream = false;
 
-    if (begin(op, err) < 0 || op_json(op, false, known, err) < 0)
-        return -1;
-    drop_nulls(op->root);
-    if (read_model(op, err) < 0 || read_prompt(op, err) < 0 || read_usage(op, err) < 0 ||
+    if (begin(op, err) < 0 || read_fields(op, known, err) < 0 || read_model(op, err) < 0 ||
+        read_prompt(op, err) < 0 || read_usage(op, err) < 0 ||
         in_bool(op->root, "stream", &stream, err) < 0 || must_be(op, "n", 1, err) < 0 ||
         must_be(op, "best_of", 1, err) < 0 || must_be(op, "echo", 0, err) < 0 ||
         must_be(op, "presence_penalty", 0, err) < 0 ||

@@ -345,7 +345,6 @@ class OpenAI:
 
     def completions(self, **body):
         body = {"best_of": None, "echo": None, "logit_bias": None, "suffix": None, **body}
-        del body["suffix"]
         if not body.get("stream"):
             return self.client.ok("POST", "/v1/completions", body)
         got = Stream(self.port, "/v1/completions", body)
