@@ -159,7 +159,7 @@ if [ -n "$full" ]; then
     stage valgrind valgrind_unit
     stage valgrind-api valgrind_daemon
     stage fuzz fuzz
-    stage long e2e build --full nothing_lost coder bad_input idempotency
+    stage long e2e build --full nothing_lost coder bad_input idempotency lifetime
     stage distcheck distcheck
 fi
 echo "took $((($(date +%s) - started) / 60)) minutes"

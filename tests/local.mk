@@ -42,7 +42,7 @@ endif
 # Through HTTP only; each can be run alone (tests/e2e/run, `fw.py` says how).
 E2E_TESTS = tests/e2e/test_api.py tests/e2e/test_bad_disk.py tests/e2e/test_bad_input.py \
 	tests/e2e/test_coder.py tests/e2e/test_edit.py tests/e2e/test_expert.py tests/e2e/test_generate.py tests/e2e/test_golden.py \
-	tests/e2e/test_idempotency.py tests/e2e/test_load.py tests/e2e/test_models.py \
+	tests/e2e/test_idempotency.py tests/e2e/test_lifetime.py tests/e2e/test_load.py tests/e2e/test_models.py \
 	tests/e2e/test_nothing_lost.py tests/e2e/test_order.py tests/e2e/test_recall.py \
 	tests/e2e/test_same_bytes.py tests/e2e/test_use.py
 EXTRA_DIST += tests/README.md $(E2E_TESTS) tests/e2e/checkpoints.py tests/e2e/fw.py tests/e2e/streams.py tests/e2e/xxh3.py \

@@ -301,9 +301,11 @@ class Ends(fw.Case):
         c.post("a", "learn", s.text(3000), type="text/plain")
         version = c.facts("a")["version"]
         short = Stream(d.port, "/v1/sessions/a/generate", {"max_tokens": 200, "stream": True})
+        # One after the other, so the last of them cannot come to its end before the stop does.
+        slow = [Stream(d.port, "/v1/sessions/a/generate",
+                       {"max_tokens": 65536, "top_k": 50, "stream": True}, 4096) for _ in range(8)]
         long = Stream(d.port, "/v1/sessions/a/generate", {"max_tokens": 65536, "stream": True,
                                                           "learn": True})
-        slow = Stream(d.port, "/v1/sessions/a/generate", {"max_tokens": 65536, "stream": True}, 4096)
         short.event()
         began = time.monotonic()
         d.terminate()
@@ -314,7 +316,7 @@ class Ends(fw.Case):
         self.assertIsNone(long.event())
         self.assertEqual(d.wait(), 0)
         self.assertLess(time.monotonic() - began, 60)
-        for x in (short, long, slow):
+        for x in (short, long, *slow):
             x.close()
         d.start()
         self.assertEqual(d.client().facts("a")["version"], version)
