@@ -38,7 +38,8 @@ static void die(const char *what, const char *why)
     exit(1);
 }
 
-static void bench_open(struct bench *b, const char *dir, size_t max_resident_bytes)
+static void bench_open_with(struct bench *b, const char *dir, size_t max_resident_bytes,
+                            const struct fw_models *models)
 {
     struct fw_err err;
 
@@ -48,12 +49,18 @@ static void bench_open(struct bench *b, const char *dir, size_t max_resident_byt
         die(b->dir, strerror(errno));
     memset(&b->config, 0, sizeof b->config);
     b->config.data_dir = b->dir;
+    b->config.models = models;
     b->config.max_resident_bytes = max_resident_bytes;
     if (fw_pool_new(&b->pool, 1, fw_num_thread, &err) < 0)
         die("pool", err.msg);
     b->config.pool = b->pool;
     if (fw_engine_open(&b->engine, &b->config, &err) < 0)
         die("engine", err.msg);
+}
+
+static void bench_open(struct bench *b, const char *dir, size_t max_resident_bytes)
+{
+    bench_open_with(b, dir, max_resident_bytes, NULL);
 }
 
 static void bench_close(struct bench *b)

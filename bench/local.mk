@@ -1,6 +1,6 @@
 # Built by `make bench-programs`; each prints as its last line `NAME ratio=VALUE`.
 BENCHES = bench/stream bench/store bench/delta bench/rules bench/length bench/lifetime bench/memory \
-	bench/heads bench/http_learner bench/model bench/expert
+	bench/heads bench/http_learner bench/model bench/expert bench/share
 EXTRA_PROGRAMS += $(BENCHES)
 CLEANFILES += $(BENCHES)
 .PHONY: bench-programs
@@ -16,6 +16,8 @@ bench_delta_LDADD = $(MEMORY_LIBS)
 noinst_HEADERS += bench/engine_calls.h
 bench_lifetime_SOURCES = bench/lifetime.c
 bench_lifetime_LDADD = $(ENGINE_LIBS)
+bench_share_SOURCES = bench/share.c
+bench_share_LDADD = $(ENGINE_LIBS)
 bench_memory_SOURCES = bench/memory.c
 bench_memory_LDADD = $(ENGINE_LIBS)
 

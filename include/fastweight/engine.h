@@ -90,6 +90,7 @@ struct fw_engine_stats { /* gauges, and counters since start */
     uint64_t sessions, resident, resident_bytes, resident_limit_bytes, queued;
     uint64_t requests[FW_CHECKPOINT + 1], failed[FW_CHECKPOINT + 1]; /* by verb */
     uint64_t tokens_learned, tokens_scored, tokens_generated, learn_ns;
+    uint64_t shared_passes; /* over a model's weights, of several sessions */
     uint64_t cancelled, evictions, loads, replayed_tokens;
     uint64_t load_ns; /* reading, hashing and validating blocks, without replay */
     uint64_t checkpoints, checkpoint_failures, async_bytes;

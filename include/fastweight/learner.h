@@ -32,6 +32,15 @@ struct fw_learner { /* what each kind's own struct begins with */
     struct fw_pool *pool;           /* borrowed; set by the engine after open */
 };
 
+#define FW_LEARNER_PARTS 32
+
+struct fw_learner_part { /* what learn() takes, of one of several blocks */
+    void *block;
+    const struct fw_tensors *in;
+    size_t from, n;
+    double *surprise;
+};
+
 struct fw_view { /* a frozen reading of a block; what each kind's own view begins with */
     const struct fw_learner *learner;
 };
@@ -70,6 +79,10 @@ struct fw_learner_kind {
     /* The same with the help of idle workers of l->pool, for long ones. NULL: has none. */
     void (*learn_spread)(const struct fw_learner *l, void *block, const struct fw_tensors *in,
                          size_t from, size_t n, double *surprise, float *values);
+    /* The same for at most FW_LEARNER_PARTS blocks together, each of them once, with the bytes
+     * of a call for each; NULL: nothing is gained by it. */
+    void (*learn_many)(const struct fw_learner *l, const struct fw_learner_part *part,
+                       size_t parts);
 
     /* Writes or takes away the one association of a checked body; NULL: the kind has none (its
      * check refuses the use). probes: a body of the use QUERY or NULL. values (2, values[0],

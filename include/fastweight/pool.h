@@ -23,6 +23,7 @@ struct fw_pool;
 /* `threads` >= 1 workers; each calls thread_start (or NULL) once before its first task. */
 int fw_pool_new(struct fw_pool **ret, unsigned threads, void (*thread_start)(void),
                 struct fw_err *err);
+unsigned fw_pool_threads(const struct fw_pool *pool);
 /* Takes the task until it runs. Any thread, also from inside a task. Never blocks on work,
  * never fails. Not after stop. */
 void fw_pool_submit(struct fw_pool *pool, struct fw_task *task);

@@ -115,6 +115,11 @@ int fw_pool_new(struct fw_pool **ret, unsigned threads, void (*thread_start)(voi
     return 0;
 }
 
+unsigned fw_pool_threads(const struct fw_pool *pool)
+{
+    return pool->threads;
+}
+
 void fw_pool_submit(struct fw_pool *pool, struct fw_task *task)
 {
     task->next = NULL;

@@ -39,6 +39,9 @@ struct session {
     bool visible;    /* false: its id is reserved for a create */
     bool passing;    /* in no directory and no store; ends with its one request */
     bool deleted, scheduled, want_evict, evict_idle;
+    struct session *line_prev, *line_next; /* in_line: of its recipe's */
+    bool in_line;                          /* on the pool and with no worker */
+    bool came;                             /* its task came up while another worker had it */
     struct fw_request *deleter;
     unsigned writes; /* store ops that hold the head or pin the block */
 

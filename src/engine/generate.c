@@ -9,6 +9,7 @@
  * r->logp holds bits until a token is `ready`: no stop string can take it back any more. */
 #include "config.h"
 
+#include "share.h"
 #include "steps.h"
 
 #include <stdlib.h>
@@ -134,20 +135,31 @@ static uint32_t draw(struct fw_work *w, double *logp)
     return token;
 }
 
-/* The view or the copy goes on by the token; *bits: its surprise. Where all of the block is
- * registers a learn would work out what the draw knows already, at the price of a head. */
-static void advance(struct fw_work *w, size_t at, double logp, double *bits)
+/* The view or the copy goes on by the token that was picked. Where all of the block is
+ * registers a learn would work out the surprise that the draw knows already, at the price of a
+ * head. */
+static struct fw_learner_part picked(struct fw_work *w)
+{
+    struct fw_request *r = w->r;
+
+    return (struct fw_learner_part){ .block = w->copy,
+                                     .in = &w->own,
+                                     .from = w->lead + r->count,
+                                     .n = 1,
+                                     .surprise = learner_of(w)->kind->all_registers
+                                                     ? NULL
+                                                     : &r->logp[r->count] };
+}
+
+static void advance(struct fw_work *w)
 {
     const struct fw_learner *l = learner_of(w);
+    struct fw_learner_part p = picked(w);
 
-    if (l->kind->all_registers) {
-        *bits = -logp / LN2;
-        l->kind->learn(l, w->copy, &w->own, at, 1, NULL, NULL);
-    } else if (w->r->learn) {
-        l->kind->learn(l, w->copy, &w->own, at, 1, bits, NULL);
-    } else {
-        l->kind->score(w->view, &w->own, at, 1, bits);
-    }
+    if (on_copy(w))
+        l->kind->learn(l, p.block, p.in, p.from, 1, p.surprise, NULL);
+    else
+        l->kind->score(w->view, p.in, p.from, 1, p.surprise);
 }
 
 static bool is_stop(const struct fw_sampling *s, uint32_t token)
@@ -200,8 +212,8 @@ static int look_for_stop(struct fw_work *w, struct fw_err *err)
     return 1;
 }
 
-/* 1: it was the last. */
-static int sample_one(struct fw_work *w, struct fw_err *err)
+/* The next token; 1: it is one that stops. */
+static int pick(struct fw_work *w, struct fw_err *err)
 {
     const struct fw_learner *l = learner_of(w);
     struct fw_request *r = w->r;
@@ -218,38 +230,101 @@ static int sample_one(struct fw_work *w, struct fw_err *err)
         l->kind->view_free(w->view);
         w->view = NULL;
     }
-    if (stop)
-        return 1;
-    advance(w, at, logp, &r->logp[i]);
-    r->count = i + 1;
-    if (r->sampling.stops > 0)
+    if (l->kind->all_registers)
+        r->logp[i] = -logp / LN2;
+    return stop;
+}
+
+/* The picked one was learned or scored; 1: it was the last. */
+static int keep(struct fw_work *w, struct fw_err *err)
+{
+    w->r->count++;
+    if (w->r->sampling.stops > 0)
         return look_for_stop(w, err);
-    settle(w, r->count);
+    settle(w, w->r->count);
     return 0;
 }
 
-/* 0: all are there; 1: the slice is over. */
+static bool is_over(const struct fw_work *w)
+{
+    return w->r->finish == FW_FINISH_STOP || w->r->count == w->r->max_tokens;
+}
+
+static int sample_one(struct fw_work *w, struct fw_err *err)
+{
+    int end = pick(w, err);
+
+    if (end == 0) {
+        advance(w);
+        end = keep(w, err);
+    }
+    if (end == 1)
+        w->r->finish = FW_FINISH_STOP;
+    return end < 0 ? -1 : 0;
+}
+
+static void tell(struct fw_work *w)
+{
+    if (w->r->progress && w->ready > w->told)
+        w->r->progress(w->r, w->ready);
+    w->told = w->ready;
+    w->told_ns = fw_clock_mono_ns();
+}
+
+/* What became of a token in a pass that several share. */
+static void note_end(struct fw_work *w, int end, const struct fw_err *err)
+{
+    struct fw_engine *e = w->s->e;
+
+    if (end == 1)
+        w->r->finish = FW_FINISH_STOP;
+    if (end >= 0)
+        return;
+    pthread_mutex_lock(&e->lock);
+    w->err = *err;
+    pthread_mutex_unlock(&e->lock);
+}
+
+bool generate_samples(const struct fw_work *w)
+{
+    return w->r->verb == FW_GENERATE && w->started && w->phase == SAMPLE && on_copy(w) &&
+           !is_over(w);
+}
+
+bool generate_offer(struct fw_work *w, struct fw_learner_part *ret)
+{
+    struct fw_err err;
+    int end = pick(w, &err);
+
+    note_end(w, end, &err);
+    *ret = picked(w);
+    return end == 0;
+}
+
+void generate_took(struct fw_work *w)
+{
+    struct fw_err err;
+
+    note_end(w, keep(w, &err), &err);
+    if (fw_clock_mono_ns() - w->told_ns >= SLICE_NS)
+        tell(w);
+}
+
+/* 0: all are there; 1: the slice is over, or w->err says what went wrong. */
 static int sample(struct fw_work *w, uint64_t deadline, struct fw_err *err)
 {
-    struct fw_request *r = w->r;
-    size_t ready = w->ready;
-    int end = 0;
-
-    while (end == 0 && r->count < r->max_tokens) {
-        end = sample_one(w, err);
-        if (end < 0)
+    while (!is_over(w)) {
+        if (share_wants(w))
+            share_pass(w);
+        else if (sample_one(w, err) < 0)
             return -1;
-        if (fw_clock_mono_ns() >= deadline)
+        if (w->err.code != FW_OK || fw_clock_mono_ns() >= deadline)
             break;
     }
-    if (end)
-        r->finish = FW_FINISH_STOP;
-    end = end || r->count == r->max_tokens;
-    if (end)
-        settle(w, r->count);
-    if (r->progress && w->ready > ready)
-        r->progress(r, w->ready);
-    return !end;
+    if (is_over(w))
+        settle(w, w->r->count);
+    tell(w);
+    return !is_over(w) || w->err.code != FW_OK;
 }
 
 static void count_generated(struct fw_work *w)

@@ -6,6 +6,7 @@
  * edit with one association instead of tokens. */
 #include "config.h"
 
+#include "share.h"
 #include "steps.h"
 
 #include "fastweight/clock.h"
@@ -94,6 +95,20 @@ void learn_prepare(struct fw_work *w)
         work_fail(w, &err);
 }
 
+bool learn_offer(struct fw_work *w, struct fw_learner_part *ret)
+{
+    if (!w->started && !begin(w))
+        return false;
+    pass_rest(&w->pass, w->s->block, ret);
+    return true;
+}
+
+void learn_took(struct fw_work *w)
+{
+    pass_end(&w->pass);
+    finish(w);
+}
+
 void step_learn(struct fw_work *w, uint64_t deadline)
 {
     struct session *s = w->s;
@@ -102,6 +117,10 @@ void step_learn(struct fw_work *w, uint64_t deadline)
 
     if (!w->started && !begin(w)) {
         work_finish(w);
+        return;
+    }
+    if (share_wants(w)) {
+        share_pass(w);
         return;
     }
     end = w->r->verb == FW_EDIT || pass_learn(&w->pass, s->block, deadline);

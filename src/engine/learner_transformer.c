@@ -170,6 +170,25 @@ static void learn(const struct fw_learner *l, void *block, const struct fw_tenso
         surprise[i] = -surprise[i] / 0.69314718055994530942;
 }
 
+static void learn_many(const struct fw_learner *l, const struct fw_learner_part *part,
+                       size_t parts)
+{
+    struct fw_model_part p[FW_LEARNER_PARTS];
+
+    for (size_t i = 0; i < parts; i++) {
+        const uint32_t *tokens = fw_tensors_find(part[i].in, "tokens")->data;
+
+        p[i] = (struct fw_model_part){ .block = part[i].block,
+                                       .tokens = tokens + part[i].from,
+                                       .n = part[i].n,
+                                       .logp = part[i].surprise };
+    }
+    fw_model_learn_many(plan_of(l), p, parts);
+    for (size_t i = 0; i < parts; i++)
+        for (size_t t = 0; part[i].surprise && t < part[i].n; t++)
+            part[i].surprise[t] = -part[i].surprise[t] / 0.69314718055994530942;
+}
+
 static int view_new(struct fw_view **ret, const struct fw_learner *l, const void *block,
                     struct fw_err *err)
 {
@@ -303,6 +322,7 @@ const struct fw_learner_kind fw_learner_transformer = {
     .validate = validate,
     .check = check,
     .learn = learn,
+    .learn_many = learn_many,
     .view_new = view_new,
     .view_free = view_free,
     .predict = predict,

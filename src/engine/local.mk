@@ -6,7 +6,7 @@ src_libengine_a_SOURCES = src/engine/body.c src/engine/checkpoint.c src/engine/c
 	src/engine/stream_expert.h src/engine/learner_transformer.c src/engine/load.c \
 	src/engine/pass.c src/engine/passing.c src/engine/read.c src/engine/recipe.c src/engine/replace.c \
 	src/engine/report.c src/engine/request.c src/engine/room.c src/engine/run.c \
-	src/engine/sampler.c src/engine/snapshot.c src/engine/stops.c src/engine/submit.c \
+	src/engine/sampler.c src/engine/share.c src/engine/share.h src/engine/snapshot.c src/engine/stops.c src/engine/submit.c \
 	src/engine/engine_int.h src/engine/parts.h src/engine/sampler.h src/engine/steps.h \
 	src/engine/stops.h src/engine/work.h \
 	include/fastweight/engine.h include/fastweight/learner.h include/fastweight/report.h \
@@ -29,6 +29,8 @@ src_engine_room_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
 UNIT_TESTS += src/engine/journal_test
 src_engine_journal_test_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_engine_journal_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
+UNIT_TESTS += src/engine/share_test
+src_engine_share_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
 UNIT_TESTS += src/engine/stress_test
 src_engine_stress_test_LDADD = $(ENGINE_LIBS) $(CHECK_LIBS)
 UNIT_TESTS += src/engine/sampler_test src/engine/stops_test

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "parts.h"
+#include "share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,27 @@ bool pass_score(struct pass *p, struct fw_view *v, uint64_t deadline)
 bool pass_recall(struct pass *p, struct fw_view *v, uint64_t deadline)
 {
     return run(p, RECALL, NULL, v, deadline);
+}
+
+void pass_rest(const struct pass *p, void *block, struct fw_learner_part *ret)
+{
+    *ret = (struct fw_learner_part){ .block = block,
+                                     .in = p->in,
+                                     .from = p->from,
+                                     .n = p->tokens - p->from,
+                                     .surprise = p->detail ? p->detail + p->from * p->l->width
+                                                           : p->scratch };
+}
+
+void pass_end(struct pass *p)
+{
+    size_t n = p->tokens - p->from;
+
+    if (p->detail)
+        account(p, p->detail + p->from * p->l->width, n);
+    else if (p->scratch)
+        account(p, p->scratch, n);
+    p->from = p->tokens;
 }
 
 double pass_mean(const struct pass *p)

@@ -7,6 +7,7 @@
  * whenever the lock is free, a turn other than REST implies s->scheduled. */
 #include "config.h"
 
+#include "share.h"
 #include "steps.h"
 
 #include <stddef.h>
@@ -125,6 +126,18 @@ static enum turn turn_of(struct session *s)
     return s->passing || (s->deleter && s->rows == 0) ? END : REST;
 }
 
+bool session_steps(struct session *s)
+{
+    return turn_of(s) == STEP;
+}
+
+/* (locked) */
+static void submit(struct session *s)
+{
+    line_join(s);
+    fw_pool_submit(s->e->c.pool, &s->task);
+}
+
 void session_kick(struct session *s)
 {
     hand_over(s);
@@ -132,7 +145,7 @@ void session_kick(struct session *s)
         return;
     s->scheduled = true;
     s->e->tasks++;
-    fw_pool_submit(s->e->c.pool, &s->task);
+    submit(s);
 }
 
 void session_enqueue(struct session *s, struct fw_request *r)
@@ -292,14 +305,20 @@ void session_run(struct fw_task *task)
     enum turn turn;
 
     pthread_mutex_lock(&e->lock);
+    if (!line_leave(s)) { /* who has it puts it back */
+        s->came = true;
+        pthread_mutex_unlock(&e->lock);
+        return;
+    }
     room_expire(e);
     hand_over(s);
     while (!gone && (turn = turn_of(s)) != REST) {
-        pthread_mutex_unlock(&e->lock);
         if (fw_clock_mono_ns() >= deadline) {
-            fw_pool_submit(e->c.pool, &s->task);
+            submit(s);
+            pthread_mutex_unlock(&e->lock);
             return;
         }
+        pthread_mutex_unlock(&e->lock);
         gone = !step(s, turn, deadline);
         pthread_mutex_lock(&e->lock);
         if (!gone)

@@ -17,9 +17,16 @@
 
 struct session;
 
+struct line { /* sessions of a recipe that wait on the pool, the oldest first; lock */
+    struct session *first, *last;
+    size_t count;
+    size_t sharing; /* not in it: in passes of several */
+};
+
 struct recipe { /* a model with one configuration; shared, freed with its last session */
     struct recipe *next;
     size_t refs; /* lock */
+    struct line line;
     char model[FW_ID_MAX];
     struct fw_params config;    /* resolved */
     char text[FW_PARAMS_TEXT];  /* of config, canonical */
@@ -101,7 +108,9 @@ struct fw_work {         /* the engine's side of one request */
     struct fw_tensor own_tensor;
     struct fw_tensors own; /* GENERATE: what is learned, the prefix if wanted and the sampled */
     void *own_tokens;
-    size_t lead, ready;      /* GENERATE: tokens of the prefix in `own`; sampled for good */
+    size_t lead, ready; /* GENERATE: tokens of the prefix in `own`; sampled for good */
+    size_t told;        /* GENERATE: of these, r->progress knows, since told_ns */
+    uint64_t told_ns;
     struct sampler *sampler; /* GENERATE, or NULL: the learner samples */
     struct stops stops;
 };

@@ -8,7 +8,7 @@
 
 #include "fastweight/num.h"
 
-const struct fw_parts *fw_parts(void)
+const struct fw_row_parts *fw_parts(void)
 {
 #ifdef HAVE_V3
     if (fw_num_level() == FW_LEVEL_X86_64_V3)

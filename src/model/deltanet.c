@@ -244,7 +244,7 @@ static float *run_branch(const struct fw_model *m, size_t layer, size_t which, c
                          struct fw_chunk *c)
 {
     const struct branch *b = &((const struct layer *)m->c->layers)[layer].in[which];
-    const struct fw_parts *p = fw_parts();
+    const struct fw_row_parts *p = fw_parts();
     size_t out = b->proj.W.out;
     float *x = fw_chunk_take(c, c->n, out), *y = x;
 

@@ -209,7 +209,7 @@ static double log_sum_exp(const float *x, size_t n)
     return max + fw_log(add_lanes(lane));
 }
 
-const struct fw_parts FW_AT(fw_parts) = {
+const struct fw_row_parts FW_AT(fw_parts) = {
     layer_norm, rms_norm,      unit,         mix,         conv,     add,
     scale,      add_product,   map_tanh,     map_sigmoid, map_silu, map_softplus,
     map_gelu,   map_gelu_tanh, relu_squared, bound,       dot,      log_sum_exp,

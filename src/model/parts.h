@@ -8,7 +8,7 @@
 
 #include "fastweight/level.h"
 
-struct fw_parts {
+struct fw_row_parts {
     /* y = (x - mean) / sqrt(var + eps) w + b, var biased; b NULL: 0. y may be x. */
     void (*layer_norm)(const float *x, size_t n, const float *w, const float *b, double eps,
                        float *y);
@@ -38,7 +38,7 @@ struct fw_parts {
     double (*log_sum_exp)(const float *x, size_t n);
 };
 
-extern const struct fw_parts fw_parts_base, fw_parts_v3;
-const struct fw_parts *fw_parts(void); /* of the level chosen by fw_num_init */
+extern const struct fw_row_parts fw_parts_base, fw_parts_v3;
+const struct fw_row_parts *fw_parts(void); /* of the level chosen by fw_num_init */
 
 #endif

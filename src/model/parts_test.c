@@ -108,7 +108,7 @@ typedef void map_function(float *x, size_t n);
 
 START_TEST(both_levels_give_the_same_bits)
 {
-    const struct fw_parts *a = &fw_parts_base, *b = &fw_parts_v3;
+    const struct fw_row_parts *a = &fw_parts_base, *b = &fw_parts_v3;
     map_function *const maps[][2] = {
         { a->tanh, b->tanh },
         { a->sigmoid, b->sigmoid },
@@ -135,7 +135,7 @@ START_TEST(both_levels_give_the_same_bits)
             SAME(n);
         }
         for (size_t j = 0; j < 2; j++) {
-            const struct fw_parts *p = j ? b : a;
+            const struct fw_row_parts *p = j ? b : a;
 
             p->layer_norm(x, n, w, v, 1e-5, y[j]);
             p->rms_norm(x, n, w, 1e-5, y[j] + n);

@@ -331,7 +331,7 @@ static void make_decay(float *w, size_t n)
 static void project(const struct layer *l, size_t layer, const struct shifted *h, size_t d,
                     struct fw_chunk *c, struct rows *y)
 {
-    const struct fw_parts *p = fw_parts();
+    const struct fw_row_parts *p = fw_parts();
     float *x = fw_chunk_take(c, c->n, d);
 
     fw_linear_rows(&l->r, mixed(h, l->mu[R], d, c, x), c->n, y->r);
