@@ -1,6 +1,6 @@
 #!/bin/sh
 # quickstart.sh [--serve] - installs what is needed, builds, starts the daemon with a fresh data
-# directory on a free loopback port, streams real input from data/ into four sessions, shows what
+# directory on a free loopback port, streams real input from data/ into six sessions, shows what
 # they learned, kills the daemon with -9, starts it again and shows that nothing was lost.
 # --serve leaves it running. Everything it makes lies in build/ and in one temporary directory.
 set -eu
@@ -39,8 +39,8 @@ start() { # the daemon prints the address it bound as its first line
     done
     export FASTWEIGHTD_URL
 }
+post() { curl -sS --fail -H 'Content-Type: application/json' -d "$3" "$FASTWEIGHTD_URL/v1/sessions/$1/$2"; }
 hash_of() { curl -sS --fail "$FASTWEIGHTD_URL/v1/sessions/$1?hash=true" | jq -r .hash; }
-predict() { curl -sS --fail -H 'Content-Type: application/json' -d "$2" "$FASTWEIGHTD_URL/v1/sessions/$1/predict"; }
 
 start
 say "fastweightd runs at $FASTWEIGHTD_URL"
@@ -48,6 +48,8 @@ say "fastweightd runs at $FASTWEIGHTD_URL"
 "$fwctl" create machine bytes --config '{"preset": "log"}' >/dev/null
 "$fwctl" create week events >/dev/null
 "$fwctl" create pairs associative --config '{"rule": "delta", "heads": 1, "d_k": 8, "d_v": 4}' >/dev/null
+"$fwctl" create writer byte-lm >/dev/null
+"$fwctl" create digits reverse >/dev/null
 "$fwctl" ls
 
 say "A novel: bits a byte fall as it reads (pieces of 64 KiB)"
@@ -77,15 +79,27 @@ say "Pairs: write two associations, read them back"
 "$here/clients/shell/learn-pairs.sh" pairs '{"keys": [[1,0,0,0,0,0,0,0],[0,1,0,0,0,0,0,0]], "values": [[1,2,3,4],[5,6,7,8]]}'
 "$here/clients/shell/recall.sh" pairs '[[1,0,0,0,0,0,0,0],[0,1,0,0,0,0,0,0]]'
 
+say "A language model of 2 M parameters whose context is a constant state: it reads a page and writes on"
+head -c 4000 "$here/data/prose.txt" >"$work/page"
+"$fwctl" learn writer "$work/page" --progress
+"$fwctl" generate writer 160 --temperature 0.5 --seed 3
+echo
+
 say "kill -9, then start again on the same directory"
-before_hash=$(hash_of novel) before=$(predict novel '{"top_logprobs": 3}')
+number=27182818284590452353
+post digits learn "{\"text\": \"$number\"}" >/dev/null
+before_hash=$(hash_of novel) before=$(post novel predict '{"top_logprobs": 3}')
 kill -9 "$pid"; wait "$pid" 2>/dev/null || :
 start
-after_hash=$(hash_of novel) after=$(predict novel '{"top_logprobs": 3}')
+after_hash=$(hash_of novel) after=$(post novel predict '{"top_logprobs": 3}')
 echo "hash before $before_hash"
 echo "hash after  $after_hash"
 [ "$before_hash" = "$after_hash" ]
 [ "$before" = "$after" ] && echo "same hash, same prediction"
+post digits learn '{"text": ","}' >/dev/null
+recalled=$(post digits generate "{\"max_tokens\": ${#number}, \"temperature\": 0}" | jq -r .text)
+echo "a model read $number before the kill and says it backwards after it: $recalled"
+[ "$recalled" = "$(echo "$number" | rev)" ]
 
 if [ -n "$serve" ]; then
     say "Left running: export FASTWEIGHTD_URL=$FASTWEIGHTD_URL; stop it with: kill $pid (data: $work/data)"
