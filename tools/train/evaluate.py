@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a checkpoint directory is worth, computed token by token in float32 from the stored weights.
+"""What a checkpoint directory is worth, in float32 from the stored weights.
 
     evaluate.py MODEL FILE...      bits per byte of the first 1 KB, 10 KB, 100 KB and 1 MB of each file, state carried
     evaluate.py MODEL --recall N   of N random numbers of 1 to 60 digits, the digits given back in reverse
@@ -7,26 +7,27 @@
 import math, random, sys
 import numpy as np, torch, torch.nn.functional as F
 import gdn
-from check import reference
 from reverse import recall
 
 MARKS = (1000, 10000, 100000, 1000000)
 
 
-def bits(c, p, names, piece=500):
+def bits(c, p, names, piece=512):
     """Files side by side, each with a state of its own. The first byte has nothing before it: 8 bits."""
+    m = gdn.Model(c, dtype=torch.float32)
+    for n, t in p.items():
+        m.p[n].copy_(t)
     texts = [np.fromfile(n, np.uint8)[:MARKS[-1]] for n in names]
-    end = max(map(len, texts))
-    t = torch.from_numpy(np.stack([np.pad(x, (0, end - len(x))) for x in texts])).long()
-    state, total = None, torch.full((len(names),), 8.0, dtype=torch.float64)
-    for at in range(0, end - 1, piece):
-        stop = min(at + piece, end - 1)
-        logits, state = reference(c, p, t[:, at:stop], state)
-        loss = F.cross_entropy(logits.double().transpose(1, 2), t[:, at + 1:stop + 1], reduction="none") / math.log(2)
+    end = -(-max(map(len, texts)) // piece) * piece
+    t = torch.from_numpy(np.stack([np.pad(x, (0, end + 1 - len(x))) for x in texts])).long()
+    state, total = m.state(len(names)), torch.full((len(names),), 8.0, dtype=torch.float64)
+    for at in range(0, end, piece):
+        logits, state = m.step(t[:, at:at + piece], None, state, learn=False)
+        loss = F.cross_entropy(logits.double(), t[:, at + 1:at + piece + 1].reshape(-1), reduction="none")
+        loss = loss.view(len(names), piece) / math.log(2)
         for mark in MARKS:
-            if at + 1 < mark <= stop + 1:
-                part = total + loss[:, :mark - 1 - at].sum(1)
-                for n, x, v in zip(names, texts, part):
+            if at + 1 < mark <= at + piece + 1:
+                for n, x, v in zip(names, texts, total + loss[:, :mark - 1 - at].sum(1)):
                     if len(x) >= mark:
                         print("%s\t%d\t%.4f" % (n, mark, v / mark), flush=True)
         total += loss.sum(1)
