@@ -19,8 +19,10 @@
 #define A_MAX    64.0F
 #define BLOCKS   (256 / 8)
 
-static inline float sum8(fw_f8 s)
+static inline float sum8(const fw_f8 *v)
 {
+    const fw_f8 s = *v;
+
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
@@ -66,7 +68,7 @@ static inline void learn_out(fw_f8 *out, const fw_f8 *e, float a, float *g)
         s += out[i] * e[i];
         out[i] += 0.02F * a * e[i];
     }
-    *g = sum8(s);
+    *g = sum8(&s);
 }
 
 static void dense_update(const struct dense *d, void *block, uint32_t symbol,
@@ -87,7 +89,7 @@ static void dense_update(const struct dense *d, void *block, uint32_t symbol,
     for (int i = 0; i < BLOCKS; i++)
         bias[i] += 0.005F * e[i];
     square = g[0] * g[0] + g[1] * g[1];
-    norm = sum8(square);
+    norm = sum8(&square);
     for (int j = 0; j < DENSE_KEYS; j++) {
         fw_f8 *row = (fw_f8 *)(rows + (size_t)step->row[j] * DENSE_RANK);
         float rate;
