@@ -18,7 +18,8 @@ void fw_arena_free(struct fw_arena *a); /* all blocks must be back; NULL is allo
 /* FW_EAGAIN "memory_full" when the limit would be passed; never waits. The caller owns it. */
 int fw_arena_take(struct fw_arena *a, size_t bytes, void **ret, struct fw_err *err);
 void fw_arena_give(struct fw_arena *a, void *block, size_t bytes); /* NULL is allowed */
-size_t fw_arena_used(const struct fw_arena *a);                    /* bytes handed out */
+size_t fw_arena_room(const struct fw_arena *a, size_t bytes); /* of the limit, for one block */
+size_t fw_arena_used(const struct fw_arena *a);               /* bytes handed out */
 size_t fw_arena_limit(const struct fw_arena *a);
 
 #endif

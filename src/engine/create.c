@@ -17,10 +17,14 @@
 
 int session_fill(struct session *s, const char *labels, struct fw_err *err)
 {
-    if (block_bytes(s) > s->e->c.max_resident_bytes)
+    size_t limit = s->e->c.max_resident_bytes;
+    bool copied = s->recipe->learner->kind->all_registers; /* by what reads on: read.c */
+
+    if (fw_arena_room(s->e->arena, block_bytes(s)) > limit / (copied ? 2 : 1))
         return fw_fail_param(err, FW_EINVAL, "state_too_large", "config",
-                             "a state of %zu bytes exceeds max_resident_bytes %zu",
-                             block_bytes(s), s->e->c.max_resident_bytes);
+                             "a state of %zu bytes%s exceeds max_resident_bytes %zu",
+                             block_bytes(s),
+                             copied ? ", with the copy that it generates on," : "", limit);
     s->created_ms = fw_clock_wall_ms();
     s->labels = strdup(labels ? labels : "{}");
     return s->labels ? 0 : out_of_memory(err);

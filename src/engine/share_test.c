@@ -4,6 +4,7 @@
 #include "fastweight/models.h"
 
 #include "../model/models_testing.h"
+#include "engine_int.h"
 #include "engine_testing.h"
 
 #include <sys/stat.h>
@@ -93,14 +94,18 @@ static const char *name_of(const char *prefix, unsigned i)
     return name;
 }
 
+static struct call *create_tiny(const char *id)
+{
+    struct call *c = call_new(FW_CREATE, id);
+
+    snprintf(c->r.model, sizeof c->r.model, "tiny");
+    return c;
+}
+
 static void create_all(const char *prefix)
 {
-    for (unsigned i = 0; i < SESSIONS; i++) {
-        struct call *c = call_new(FW_CREATE, name_of(prefix, i));
-
-        snprintf(c->r.model, sizeof c->r.model, "tiny");
-        done(c);
-    }
+    for (unsigned i = 0; i < SESSIONS; i++)
+        done(create_tiny(name_of(prefix, i)));
 }
 
 static struct call *with_ids(struct call *c, const uint32_t *ids, size_t n)
@@ -243,6 +248,27 @@ START_TEST(whoever_is_deleted_or_cancelled_in_a_group_ends_and_disturbs_nobody)
 }
 END_TEST
 
+/* What generates works on a copy, so there must be room for two. */
+START_TEST(a_session_that_could_never_generate_is_refused_at_creation)
+{
+    size_t room;
+
+    done(create_tiny("a"));
+    room = 2 * fw_arena_room(engine->arena, facts_of("a").state_bytes);
+    close_engine();
+    config.max_resident_bytes = room - 1;
+    open_engine();
+    fails(create_tiny("b"), FW_EINVAL, "state_too_large");
+    fails(call_new(FW_FORK, "a"), FW_EINVAL, "state_too_large");
+    close_engine();
+    config.max_resident_bytes = room;
+    open_engine();
+    done(create_tiny("b"));
+    done(generate("b", 0, true));
+    done(generate("a", 0, false));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("engine/share");
@@ -253,6 +279,7 @@ int main(void)
     tcase_add_test(tc,
                    sessions_that_learn_token_by_token_together_keep_the_bytes_of_each_alone);
     tcase_add_test(tc, sessions_that_generate_together_get_what_each_gets_alone);
+    tcase_add_test(tc, a_session_that_could_never_generate_is_refused_at_creation);
     tcase_add_test(tc, whoever_is_deleted_or_cancelled_in_a_group_ends_and_disturbs_nobody);
     suite_add_tcase(s, tc);
     return run_suite(s);

@@ -349,6 +349,11 @@ int fw_arena_take(struct fw_arena *a, size_t bytes, void **ret, struct fw_err *e
     return 0;
 }
 
+size_t fw_arena_room(const struct fw_arena *a, size_t bytes)
+{
+    return block_size(a, bytes);
+}
+
 void fw_arena_give(struct fw_arena *a, void *block, size_t bytes)
 {
     size_t size = block_size(a, bytes), at;
