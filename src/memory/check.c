@@ -122,19 +122,21 @@ static int check_shape(const struct fw_memory *m, const struct fw_tensor *t, siz
     return 0;
 }
 
-/* Pair (token) and head of a row. */
-static int refuse(const struct fw_memory *m, size_t in, size_t row, const char *reason,
-                  const char *what, struct fw_err *err)
+/* Pair (token) and head of a row; of an edit's one pair, which has `name`: head. */
+static int refuse(const struct fw_memory *m, size_t in, const char *name, size_t row,
+                  const char *reason, const char *what, struct fw_err *err)
 {
-    const char *name = fw_input_of(m, in)->name;
+    if (name)
+        return fw_fail_param(err, FW_EINVAL, reason, name, "%s of head %zu%s", name, row, what);
+    name = fw_input_of(m, in)->name;
 
     return fw_fail_param(err, FW_EINVAL, reason, name, "%s of pair %zu, head %zu%s", name,
                          row / m->heads / rows_each(m, in), row % m->heads, what);
 }
 
 /* Names the first element that is out of range. */
-static int refuse_element(const struct fw_memory *m, size_t in, const float *x, size_t at,
-                          struct fw_err *err)
+static int refuse_element(const struct fw_memory *m, size_t in, const char *name,
+                          const float *x, size_t at, struct fw_err *err)
 {
     size_t inner = fw_input_inner(m, in);
     const char *reason = fw_input_of(m, in)->reason, *how = "is out of range";
@@ -151,12 +153,12 @@ static int refuse_element(const struct fw_memory *m, size_t in, const float *x, 
         how = "is too large for this feature map";
     }
     snprintf(what, sizeof what, ": element %zu %s (%g)", at % inner, how, (double)x[at]);
-    return refuse(m, in, at / inner, reason, what, err);
+    return refuse(m, in, name, at / inner, reason, what, err);
 }
 
 /* Elements in range, vectors no longer than 1e6 where no map makes them shorter. */
-int fw_check_rows(const struct fw_memory *m, size_t in, const float *x, size_t rows,
-                  struct fw_err *err)
+int fw_check_rows(const struct fw_memory *m, size_t in, const char *name, const float *x,
+                  size_t rows, struct fw_err *err)
 {
     const struct fw_input *input = fw_input_of(m, in);
     size_t inner = fw_input_inner(m, in);
@@ -172,9 +174,9 @@ int fw_check_rows(const struct fw_memory *m, size_t in, const float *x, size_t r
             ok &= (r[i] >= min) & (r[i] <= max);
         for (size_t i = 0; !ok && i < inner; i++)
             if (!(r[i] >= min && r[i] <= max))
-                return refuse_element(m, in, x, row * inner + i, err);
+                return refuse_element(m, in, name, x, row * inner + i, err);
         if (!any_length && fw_sum_squares(r, inner) > 1e12)
-            return refuse(m, in, row, "too_large", " is longer than 1e6", err);
+            return refuse(m, in, name, row, "too_large", " is longer than 1e6", err);
     }
     return 0;
 }
@@ -249,7 +251,7 @@ static int check_tensors(const struct fw_memory *m, const struct fw_tensors *in,
         const struct fw_tensor *t = &in->item[i];
         size_t known = (size_t)find_input(m, t);
 
-        if (fw_check_rows(m, known, t->data,
+        if (fw_check_rows(m, known, NULL, t->data,
                           (size_t)t->shape[0] * rows_each(m, known) * m->heads, err) < 0)
             return -1;
     }

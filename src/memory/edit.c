@@ -121,11 +121,7 @@ static int check_tensor(const struct fw_memory *m, const struct fw_tensor *t, si
     if (t->dtype != FW_F32)
         return fw_fail_param(err, FW_EINVAL, "bad_dtype", name, "%s must be F32, is %s", name,
                              fw_dtype_name(t->dtype));
-    if (fw_check_rows(m, in, t->data, m->heads, err) == 0)
-        return 0;
-    if (err)
-        snprintf(err->param, sizeof err->param, "%s", name);
-    return -1;
+    return fw_check_rows(m, in, name, t->data, m->heads, err);
 }
 
 static int missing(const char *name, struct fw_err *err)

@@ -314,6 +314,7 @@ static void ck_refused(const struct fw_memory *m, struct edit *e, const char *re
 START_TEST(what_is_wrong_with_an_edit_is_named)
 {
     struct fw_memory *m = plan("gated_delta", 0, false);
+    struct fw_err err = { 0 };
     struct edit e;
 
     make_edit(&e, m, "edit", true, 4);
@@ -325,6 +326,8 @@ START_TEST(what_is_wrong_with_an_edit_is_named)
     e.value[2] = 0;
     e.key[0] = 2e6f;
     ck_refused(m, &e, "too_large", "key");
+    ck_assert_str_eq(fw_memory_check_edit(m, body(&e), &err) < 0 ? err.msg : "",
+                     "key of head 0: element 0 is beyond 1e6 (2e+06)");
     memset(e.key, 0, 8 * sizeof *e.key);
     e.key[3] = 0.9e-3f;
     ck_refused(m, &e, "key_too_short", "key");

@@ -23,9 +23,10 @@ bool fw_input_taken(const struct fw_memory *m, size_t in);
 const struct fw_input *fw_input_of(const struct fw_memory *m, size_t in);
 size_t fw_input_inner(const struct fw_memory *m, size_t in); /* floats per row and head */
 void fw_body_open(const struct fw_memory *m, const struct fw_tensors *in, struct fw_body *ret);
-/* Elements and norms of `rows` rows of an input, as of a body. */
-int fw_check_rows(const struct fw_memory *m, size_t in, const float *x, size_t rows,
-                  struct fw_err *err);
+/* Elements and norms of `rows` rows of an input; `name`: of an edit's tensor, NULL: a body's.
+ */
+int fw_check_rows(const struct fw_memory *m, size_t in, const char *name, const float *x,
+                  size_t rows, struct fw_err *err);
 /* splitmix64's hash of an integer. */
 static inline uint64_t fw_mix(uint64_t z)
 {
