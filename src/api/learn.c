@@ -65,7 +65,7 @@ static int check_detail(struct op *op, struct fw_err *err)
 
     if (t.count == 0)
         return fw_fail_param(err, FW_EINVAL, "missing_field", name, "%s are missing", name);
-    if (t.item->shape[0] == 0)
+    if (t.item->ndim > 0 && t.item->shape[0] == 0)
         return fw_fail_param(err, FW_EINVAL, "empty_body", name, "there is nothing to learn");
     if (op->r.detail == FW_DETAIL_LINES && !op->intake.bytes)
         return fw_fail_param(err, FW_EINVAL, "wrong_kind", "surprise",

@@ -321,10 +321,13 @@ class BadInput(fw.Case):
             for change in ({"keys": ("F64", [1, 2, 8], bytes(64))},
                            {"keys": ("I32", [1, 2, 8], bytes(64))},
                            {"nonsense": ("F32", [1], bytes(4))},
-                           {"keys": ("F32", [2, 8], bytes(64))}):
+                           {"keys": ("F32", [2, 8], bytes(64))},
+                           {"keys": ("F32", [], bytes(4))}):
                 file = s.st_write({"keys": ("F32", [1, 2, 8], bytes(64)),
                                    "values": ("F32", [1, 2, 8], bytes(64)), **change})
-                self.refused(self.c.call("POST", "/v1/sessions/m/learn", file, type=ST), 422)
+                r = self.c.call("POST", "/v1/sessions/m/learn", file, type=ST)
+                reason = self.refused(r, 422)["reason"]
+            self.assertEqual(reason, "bad_shape")
 
     def test_a_ranking_of_nothing_or_of_too_much_is_refused(self):
         s.DELTA.create(self.c, "m")
