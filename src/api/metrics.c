@@ -26,6 +26,8 @@ static const struct metric engine_metrics[] = {
     { "tokens_learned_total", "counter", "Tokens learned.", ENGINE(tokens_learned), 0 },
     { "tokens_scored_total", "counter", "Tokens scored.", ENGINE(tokens_scored), 0 },
     { "tokens_generated_total", "counter", "Tokens sampled.", ENGINE(tokens_generated), 0 },
+    { "shared_passes_total", "counter", "Passes over a model's weights for several sessions.",
+      ENGINE(shared_passes), 0 },
     { "learn_seconds_total", "counter", "Time spent learning.", ENGINE(learn_ns), 1e9 },
     { "cancelled_requests_total", "counter", "Requests whose client went away.",
       ENGINE(cancelled), 0 },

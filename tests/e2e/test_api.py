@@ -40,6 +40,7 @@ class Api(fw.Case):
         text = self.c.call("GET", "/metrics").body.decode()
         self.assertNotIn("its-own-name", text)
         self.assertRegex(text, r"(?m)^fastweightd_tokens_learned_total 500$")
+        self.assertRegex(text, r"(?m)^fastweightd_shared_passes_total 0$")
 
     def test_models_are_listed_and_shown_one_by_one(self):
         data = self.c.ok("GET", "/v1/models")["data"]
