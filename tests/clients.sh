@@ -9,7 +9,7 @@ pid=
 trap 'if [ -n "$pid" ]; then kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; fi; rm -rf "$work"' EXIT
 bad=0
 
-"$build/src/fastweightd" --listen 127.0.0.1:0 --data-dir "$work/data" >"$work/address" 2>"$work/log" &
+"$build/src/fastweightd" --listen 127.0.0.1:0 --data-dir "$work/data" --models-dir "$src/data/models" >"$work/address" 2>"$work/log" &
 pid=$!
 tries=0
 until FASTWEIGHTD_URL=$(sed -n 's,.*\(http://[^ ]*\).*,\1,p' "$work/address") && [ -n "$FASTWEIGHTD_URL" ]; do
@@ -101,6 +101,10 @@ printf '{"key": [1, 0]}' >"$work/key"
 ctl disturbed edit a "$work/fact"
 ctl '7.*8' recall a "$work/queries"
 ctl '"two"' snapshot a two
+ctl '"id"' create digits reverse
+printf '12345,' >"$work/digits"
+ctl '6 tokens' learn digits "$work/digits"
+ctl 54321 generate digits 5 --temperature 0
 ctl '' patch a one two "$work/one-two.safetensors"
 grep -q gamma "$work/one-two.safetensors" || { echo "FAILED: fwctl patch: no factors"; bad=1; }
 if "$build/clients/fwctl/fwctl" patch a none two "$work/none" >"$work/out" 2>&1 ||

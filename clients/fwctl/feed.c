@@ -25,8 +25,11 @@ struct totals {
     uint64_t bytes, tokens, size; /* size: of the file, 0 when not known */
     double bits, first, last;     /* in all; means of the first and the last piece */
     json_int_t version;
+    const char *media; /* of raw bytes, as the session takes them */
     bool associative, events;
 };
+
+static const char octets[] = "application/octet-stream";
 
 int ctl_feed_options(struct ctl_feed *f, int *argc, char **argv)
 {
@@ -64,8 +67,8 @@ static void show_progress(const struct totals *t)
 static int send_piece(struct ctl *c, const struct ctl_feed *f, const struct fw_buf *piece,
                       struct totals *t, struct ctl_worst *worst)
 {
-    struct ctl_body body = { f->whole ? f->whole : "application/octet-stream", piece->data,
-                             piece->len, NULL };
+    bool raw = !f->whole || strcmp(f->whole, octets) == 0;
+    struct ctl_body body = { raw ? t->media : f->whole, piece->data, piece->len, NULL };
     json_t *reply, *surprise;
     json_int_t tokens = 0;
     char path[512];
@@ -186,16 +189,18 @@ static void print_totals(const struct ctl_feed *f, const struct totals *t)
            t->last, (long long)t->version);
 }
 
-static bool is_events(struct ctl *c, const char *id)
+/* Text goes through the tokenizer of a model that has one of its own. */
+static void ask_what_it_takes(struct ctl *c, const char *id, struct totals *t)
 {
     char path[512];
     json_t *facts =
         ctl_path(path, sizeof path, id, "%s", "") ? NULL : ctl_json(c, "GET", path, NULL);
     const char *model = json_string_value(json_object_get(facts, "model"));
-    bool events = model && strcmp(model, "events") == 0;
+    const char *tokenizer = json_string_value(json_object_get(facts, "tokenizer"));
 
+    t->events = model && strcmp(model, "events") == 0;
+    t->media = tokenizer && strcmp(tokenizer, "bytes") != 0 ? "text/plain" : octets;
     json_decref(facts);
-    return events;
 }
 
 static int feed_file(struct ctl *c, const struct ctl_feed *f, struct totals *t,
@@ -210,7 +215,6 @@ static int feed_file(struct ctl *c, const struct ctl_feed *f, struct totals *t,
     }
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         t->size = (uint64_t)st.st_size;
-    t->events = is_events(c, f->id);
     rc = feed_stream(c, f, fd, t, worst);
     if (fd != STDIN_FILENO)
         close(fd);
@@ -221,8 +225,10 @@ int ctl_feed(struct ctl *c, const struct ctl_feed *f)
 {
     struct ctl_worst *worst = f->worst ? ctl_worst_new(f->worst) : NULL;
     struct totals t = { 0 };
-    int rc = f->whole ? feed_whole(c, f, &t, worst) : feed_file(c, f, &t, worst);
+    int rc;
 
+    ask_what_it_takes(c, f->id, &t);
+    rc = f->whole ? feed_whole(c, f, &t, worst) : feed_file(c, f, &t, worst);
     if (rc == 0) {
         print_totals(f, &t);
         if (worst)
