@@ -144,21 +144,27 @@ void room_give(struct fw_engine *e, void *block, size_t bytes)
 
 /* ---- who leaves */
 
-/* (locked) At rest: nothing runs, nothing waits, nothing holds its block. */
+/* (locked) It has nothing to do: nothing waits, nothing holds its block. A worker that has just
+ * answered its last request may still be with it. */
+static bool resting(const struct session *s)
+{
+    return !s->writes && !s->checkpoint && !s->room_wait && !s->head && !s->deleter;
+}
+
+/* (locked) At rest: and no worker is with it. */
 static bool idle(const struct session *s)
 {
-    return !s->scheduled && !s->writes && !s->checkpoint && !s->room_wait && !s->head &&
-           !s->deleter;
+    return !s->scheduled && resting(s);
 }
 
 /* (locked) The longest unused that may leave; `clean`: without a write. */
-static struct session *victim(struct fw_engine *e, const struct session *self, bool only_idle,
-                              bool clean)
+static struct session *victim(struct fw_engine *e, const struct session *self,
+                              bool only_resting, bool clean)
 {
     struct session *s;
 
     for (s = e->lru_first; s; s = s->lru_next) {
-        if (s == self || s->want_evict || (only_idle && !idle(s)) ||
+        if (s == self || s->want_evict || (only_resting && !resting(s)) ||
             (clean && session_dirty(s)))
             continue;
         return s;
@@ -171,7 +177,7 @@ void evict_mark(struct session *s)
     struct fw_engine *e = s->e;
 
     s->want_evict = true;
-    s->evict_idle = idle(s);
+    s->evict_idle = resting(s);
     e->evicting++;
     e->evicting_bytes += block_bytes(s);
     if (s->evict_idle)
@@ -276,7 +282,7 @@ static int make_room(struct session *s, size_t bytes, uint64_t seen, struct fw_e
     pthread_mutex_lock(&e->lock);
     if (e->freed == seen) {
         v = victim(e, s, true, e->disk_failed);
-        if (v && !session_dirty(v)) {
+        if (v && idle(v) && !session_dirty(v)) {
             block = resident_remove(v);
             e->stats.evictions++;
         } else if (mark_victims(s, bytes) > 0) {
