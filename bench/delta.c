@@ -4,7 +4,8 @@
  *     bench/delta [--json]
  *
  * For d = d_k = d_v and heads: pairs learned one a call and 256 a call through fw_memory_learn,
- * as the daemon does, and OpenBLAS sgemv + sger on the same numbers. A pair counts 2 d^2
+ * as the daemon does, and OpenBLAS sgemv + sger, plain C and torch (if python3 has it: token by
+ * token and chunkwise) beside them. A pair counts 2 d^2
  * multiply-adds a head (S'k and S += k e'). `stream` is the bound that memory sets for pairs
  * one a call: the state read and written once a pair, in order, without arithmetic, in the same
  * unit. Rounds of both sides alternate on the thread's CPU clock and the median of their ratios
@@ -15,20 +16,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cblas.h>
 
-#include "fastweight/memory.h"
 #include "fastweight/num.h"
+#include "pair_stream.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-#define PAIRS     256
-#define ROUNDS    15
-#define PEAK_RUNS 20000
+#define PAIRS  256
+#define ROUNDS 15
 
 struct cell { /* one shape, with its numbers */
     size_t d, heads;
@@ -40,63 +39,13 @@ struct cell { /* one shape, with its numbers */
     double state_bytes;
 };
 
-static double cpu_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-#if defined(__x86_64__)
-/* Twelve chains of 8-lane fma: more than latency times units, so the units are the limit. */
-__attribute__((target("avx2,fma"), noinline)) static double peak(void)
-{
-    __m256 a = _mm256_set1_ps(1), b = a, c = a, d = a, e = a, f = a, g = a, h = a, i = a, j = a,
-           k = a, l = a;
-    const __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-3f);
-    double start = cpu_s();
-
-#define STEP(r)                                                                                \
-    r = _mm256_fmadd_ps(r, x, y);                                                              \
-    __asm__ volatile("" : "+x"(r))
-    for (int n = 0; n < PEAK_RUNS; n++) {
-        STEP(a);
-        STEP(b);
-        STEP(c);
-        STEP(d);
-        STEP(e);
-        STEP(f);
-        STEP(g);
-        STEP(h);
-        STEP(i);
-        STEP(j);
-        STEP(k);
-        STEP(l);
-    }
-#undef STEP
-    return 12.0 * 8 * PEAK_RUNS / (cpu_s() - start);
-}
-#else
-static double peak(void)
-{
-    return 0;
-}
-#endif
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "bench/delta: %s\n", what);
-    exit(1);
-}
-
 static float *numbers(size_t n, float scale)
 {
     float *x = aligned_alloc(64, (n * sizeof *x + 63) / 64 * 64);
     uint32_t u = 1;
 
     if (!x)
-        fail("out of memory");
+        bench_fail("out of memory");
     for (size_t i = 0; i < n; i++) {
         u = u * 1664525u + 1013904223u;
         x[i] = scale * ((float)(u >> 8) * 0x1p-23f - 1);
@@ -127,7 +76,7 @@ static void open_cell(struct cell *c, size_t d, size_t heads)
         fw_params_set_number(&p, "d_k", (double)d, &err) < 0 ||
         fw_params_set_number(&p, "d_v", (double)d, &err) < 0 ||
         fw_memory_new(&c->memory, &p, &full, &err) < 0)
-        fail(err.msg);
+        bench_fail(err.msg);
     c->k = numbers(PAIRS * heads * d, 1 / (float)d);
     c->v = numbers(PAIRS * heads * d, 1);
     c->S = numbers(heads * d * d, 0);
@@ -139,7 +88,7 @@ static void open_cell(struct cell *c, size_t d, size_t heads)
     c->item[1] = tensor("values", c, c->v);
     c->body = (struct fw_tensors){ 2, c->item };
     if (fw_memory_check(c->memory, &c->body, &n, &err) < 0)
-        fail(err.msg);
+        bench_fail(err.msg);
 }
 
 static void close_cell(struct cell *c)
@@ -178,6 +127,26 @@ static void learn_blas(struct cell *c)
         }
 }
 
+/* As one would write it down, for the compiler to do what it can. */
+static void learn_plain(struct cell *c)
+{
+    size_t d = c->d;
+
+    for (size_t t = 0; t < PAIRS; t++)
+        for (size_t h = 0; h < c->heads; h++) {
+            const float *k = c->k + (t * c->heads + h) * d;
+            float *S = c->S + h * d * d;
+
+            memcpy(c->e, c->v + (t * c->heads + h) * d, d * sizeof *c->e);
+            for (size_t i = 0; i < d; i++)
+                for (size_t j = 0; j < d; j++)
+                    c->e[j] -= k[i] * S[i * d + j];
+            for (size_t i = 0; i < d; i++)
+                for (size_t j = 0; j < d; j++)
+                    S[i * d + j] += k[i] * c->e[j];
+        }
+}
+
 #if defined(__x86_64__)
 /* Reads and writes what a pair has to, and nothing else. */
 __attribute__((target("avx2"))) static void stream_state(struct cell *c)
@@ -200,13 +169,6 @@ static void stream_state(struct cell *c)
 }
 #endif
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 /* Median over the rounds of (multiply-adds a second of f) / (of the peak beside it). */
 static double fraction(struct cell *c, void (*f)(struct cell *c))
 {
@@ -215,39 +177,40 @@ static double fraction(struct cell *c, void (*f)(struct cell *c))
 
     f(c);
     for (int r = 0; r < ROUNDS; r++) {
-        double before = peak(), start = cpu_s(), rate, after;
+        double before = bench_peak(), start = bench_cpu_s(), rate, after;
 
         for (int i = 0; i < times; i++)
             f(c);
-        rate = work * times / (cpu_s() - start);
-        after = peak();
+        rate = work * times / (bench_cpu_s() - start);
+        after = bench_peak();
         ratio[r] = rate / (before > after ? before : after);
     }
-    qsort(ratio, ROUNDS, sizeof *ratio, compare);
-    return ratio[ROUNDS / 2];
+    return bench_median(ratio, ROUNDS);
 }
 
 /* Prints one shape; returns its smallest fraction over its goal. */
 static double run(size_t d, size_t heads, int json)
 {
     struct cell c;
-    double single, batch, blas, stream, goal_single = d == 32 ? 0.75 : 0.78;
+    double single, batch, blas, plain, stream, goal_single = d == 32 ? 0.75 : 0.78;
     double goal_batch = d == 32 ? 0.80 : 0.85, a, b;
 
     open_cell(&c, d, heads);
     single = fraction(&c, learn_singly);
     batch = fraction(&c, learn_batch);
     blas = fraction(&c, learn_blas);
+    plain = fraction(&c, learn_plain);
     stream = fraction(&c, stream_state);
     if (json)
         printf("{\"bench\": \"delta\", \"d\": %zu, \"heads\": %zu, \"state_bytes\": %.0f, "
-               "\"single\": %.3f, \"batch\": %.3f, \"openblas\": %.3f, \"stream\": %.3f}\n",
-               d, heads, c.state_bytes, single, batch, blas, stream);
+               "\"single\": %.3f, \"batch\": %.3f, \"openblas\": %.3f, \"plain\": %.3f, "
+               "\"stream\": %.3f}\n",
+               d, heads, c.state_bytes, single, batch, blas, plain, stream);
     else
         printf(
             "d %3zu heads %2zu  single %.3f  batch %.3f  openblas %.3f  batch/openblas %.2f  "
-            "stream %.3f\n",
-            d, heads, single, batch, blas, batch / blas, stream);
+            "plain C %.3f  stream %.3f\n",
+            d, heads, single, batch, blas, batch / blas, plain, stream);
     fflush(stdout);
     a = single / goal_single;
     b = batch / goal_batch;
@@ -257,6 +220,32 @@ static double run(size_t d, size_t heads, int json)
     return a < b ? a : b;
 }
 
+/* The same in torch, where python3 (or $PYTHON) has it. */
+static void run_torch(int json)
+{
+    const char *python = getenv("PYTHON");
+    char command[1024];
+    size_t d, heads;
+    double loop, chunks;
+    FILE *p;
+
+    snprintf(command, sizeof command, "'%.400s' '%s' 2>/dev/null",
+             python && *python ? python : "python3", DELTA_TORCH);
+    p = popen(command, "r");
+    if (!p)
+        return;
+    while (fscanf(p, "%zu %zu %lf %lf", &d, &heads, &loop, &chunks) == 4) {
+        double work = 2.0 * (double)(heads * d * d) / bench_peak();
+
+        printf(json ? "{\"bench\": \"delta\", \"d\": %zu, \"heads\": %zu, "
+                      "\"torch_loop\": %.4f, \"torch_chunkwise\": %.4f}\n"
+                    : "d %3zu heads %2zu  torch loop %.4f  torch chunkwise %.4f\n",
+               d, heads, work / loop, work / chunks);
+        fflush(stdout);
+    }
+    pclose(p);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t d[] = { 32, 64, 128, 256 }, heads[] = { 1, 4, 8, 16 };
@@ -264,17 +253,18 @@ int main(int argc, char **argv)
     double worst = 1e9;
 
     if (argc > 1 && !json)
-        fail("usage: bench/delta [--json]");
+        bench_fail("usage: bench/delta [--json]");
     fw_num_init();
     fw_num_thread();
     if (fw_num_level() != FW_LEVEL_X86_64_V3)
-        fail("the peak is measured on x86-64-v3 only");
+        bench_fail("the peak is measured on x86-64-v3 only");
     for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < 4; j++) {
             double r = run(d[i], heads[j], json);
 
             worst = r < worst ? r : worst;
         }
+    run_torch(json);
     printf("delta ratio=%.3f\n", worst);
     return 0;
 }

@@ -9,8 +9,8 @@ bench-programs: $(BENCHES) bench/http bench/pairs
 bench_store_SOURCES = bench/store.c
 bench_store_LDADD = $(STORE_LIBS)
 
-bench_delta_SOURCES = bench/delta.c
-bench_delta_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS)
+bench_delta_SOURCES = bench/delta.c bench/pair_stream.c bench/pair_stream.h
+bench_delta_CPPFLAGS = $(AM_CPPFLAGS) $(BLAS_CFLAGS) -DDELTA_TORCH='"$(abs_top_srcdir)/bench/delta_torch.py"'
 bench_delta_LDADD = $(MEMORY_LIBS)
 
 noinst_HEADERS += bench/engine_calls.h
@@ -40,9 +40,9 @@ bench/http: bench/http.sh src/fastweightd bench/http_learner
 
 bench_model_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_TORCH='"$(abs_top_srcdir)/bench/model_torch.py"' \
 	-DMODEL_TEXT='"$(abs_top_srcdir)/data/prose.txt"'
-bench_model_SOURCES = bench/model.c
+bench_model_SOURCES = bench/model.c bench/pair_stream.c bench/pair_stream.h
 bench_model_LDADD = $(MODEL_LIBS)
-EXTRA_DIST += bench/model_torch.py
+EXTRA_DIST += bench/delta_torch.py bench/model_torch.py
 
 bench_rules_SOURCES = bench/rules.c bench/pair_stream.c bench/pair_stream.h
 bench_rules_LDADD = $(MEMORY_LIBS)

@@ -23,6 +23,7 @@
 
 #include "fastweight/model.h"
 #include "fastweight/num.h"
+#include "pair_stream.h"
 #include "fastweight/project.h"
 
 #if defined(__x86_64__)
@@ -30,51 +31,13 @@
 #endif
 
 #define ROUNDS      7
-#define PEAK_RUNS   20000
 #define WORK        1e6 /* multiply-adds of a round, at least */
 #define LEARN_BYTES 100000
 #define STEPS       2000
 
 static const char *const type_names[] = { "f32", "f16", "bf16" };
 
-static double cpu_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 #if defined(__x86_64__)
-/* Twelve chains of 8-lane fma: more than latency times units, so the units are the limit. */
-__attribute__((target("avx2,fma"), noinline)) static double peak(void)
-{
-    __m256 a = _mm256_set1_ps(1), b = a, c = a, d = a, e = a, f = a, g = a, h = a, i = a, j = a,
-           k = a, l = a;
-    const __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-3f);
-    double start = cpu_s();
-
-#define STEP(r)                                                                                \
-    r = _mm256_fmadd_ps(r, x, y);                                                              \
-    __asm__ volatile("" : "+x"(r))
-    for (int n = 0; n < PEAK_RUNS; n++) {
-        STEP(a);
-        STEP(b);
-        STEP(c);
-        STEP(d);
-        STEP(e);
-        STEP(f);
-        STEP(g);
-        STEP(h);
-        STEP(i);
-        STEP(j);
-        STEP(k);
-        STEP(l);
-    }
-#undef STEP
-    return 12.0 * 8 * PEAK_RUNS / (cpu_s() - start);
-}
-
 /* Loads n bytes, 32 at a time, and does nothing with them. */
 __attribute__((target("avx2"), noinline)) static void read_all(const char *p, size_t n)
 {
@@ -96,11 +59,6 @@ __attribute__((target("avx2"), noinline)) static void read_all(const char *p, si
 #undef LOAD
 }
 #else
-static double peak(void)
-{
-    return 0;
-}
-
 static void read_all(const char *p, size_t n)
 {
     (void)p, (void)n;
@@ -176,21 +134,21 @@ static int times(const struct cell *c)
 static double project_s(const struct cell *c)
 {
     int n = times(c);
-    double start = cpu_s();
+    double start = bench_cpu_s();
 
     for (int i = 0; i < n; i++)
         fw_project(&c->W, c->x, c->W.in, c->rows, c->y, c->W.out);
-    return (cpu_s() - start) / n;
+    return (bench_cpu_s() - start) / n;
 }
 
 static double read_s(const struct cell *c)
 {
     int n = times(c);
-    double start = cpu_s();
+    double start = bench_cpu_s();
 
     for (int i = 0; i < n; i++)
         read_all(c->W.data, c->bytes);
-    return (cpu_s() - start) / n;
+    return (bench_cpu_s() - start) / n;
 }
 
 /* Multiply-adds a second over the peak beside it. */
@@ -200,7 +158,7 @@ static double of_peak(const struct cell *c)
 
     project_s(c);
     for (int r = 0; r < ROUNDS; r++) {
-        double before = peak(), rate = work / project_s(c), after = peak();
+        double before = bench_peak(), rate = work / project_s(c), after = bench_peak();
 
         ratio[r] = rate / (before > after ? before : after);
     }
@@ -338,18 +296,18 @@ static struct run run_model(const struct fw_model *m, const uint32_t *tokens, si
         fail("out of memory");
     memset(block, 0, bytes);
     fw_model_init(m, block);
-    start = cpu_s();
+    start = bench_cpu_s();
     fw_model_learn(m, block, tokens, n, logp);
-    ret.learn_s = (cpu_s() - start) / (double)n;
+    ret.learn_s = (bench_cpu_s() - start) / (double)n;
     for (size_t t = 0; t < n; t++)
         sum -= logp[t];
     ret.bits = sum / (double)n / 0.69314718055994531;
-    start = cpu_s();
+    start = bench_cpu_s();
     for (size_t t = 0; t < steps; t++) {
         fw_model_predict(m, block, logp);
         fw_model_learn(m, block, tokens + t, 1, NULL);
     }
-    ret.step_s = (cpu_s() - start) / (double)steps;
+    ret.step_s = (bench_cpu_s() - start) / (double)steps;
     free(block);
     free(logp);
     return ret;

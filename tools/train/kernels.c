@@ -1,16 +1,11 @@
-/*
- * The parts of a Gated DeltaNet that are slow as a chain of tensor operations, forward and
- * backward, on one core.
+/* The parts of a Gated DeltaNet that are slow as a chain of tensor operations, on one core.
  *
  * A trainer on a CPU spends most of its time outside the matrix products: in the recurrence
  * over the tokens, and in dozens of passes over memory for normalisations and gates. Here each
  * such part is one pass. The recurrence is the plain one, token by token: with a 32 x 32 state
  * that lies in the first-level cache it costs less than the chunked form's triangular solves.
- * Sums and states are float. The backward pass starts
- * each chunk of tokens from a saved state and recomputes the states between.
- *
- * gdn.py compiles this file with the local compiler and calls it through ctypes.
- */
+ * Sums and states are float. The backward pass recomputes the states between saved ones. gdn.py
+ * compiles this file with the local compiler and calls it through ctypes. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
